@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The windlass command, from the archive that scripts/release makes. FOLDER is the folder of the release. No test builds this image.
+# The windlass command, from the archive that scripts/release makes. FOLDER is the folder of the release. The suite `release` runs
+# a linter on this file. Nobody has built the image yet: the machines that test this project have no Docker.
 #   docker build -f Dockerfile --build-arg VERSION=0.1.0 -t windlass FOLDER
 #   docker run --rm windlass demo
 FROM debian:12-slim

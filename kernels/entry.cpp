@@ -225,8 +225,8 @@ constexpr Algorithm ring(uint8_t name) {
   return {name, false, true, kMostPhases / 2 + 1, kernel<K>};
 }
 
-// Largest inputs for which the copy on ENTER pays, as measured: see docs/performance.md. 0 if
-// devices run the kernels.
+// Largest inputs for which the copy on ENTER pays, as docs/explanation/speed-small.md measures.
+// 0 if devices run the kernels.
 //   kEagerAllToAll   each rank reads a part of all inputs
 //   kEagerBroadcast  all peers read one input as a whole
 //   kEagerGather     each rank reads all inputs as a whole

@@ -128,6 +128,18 @@ int32_t wl_comm_recorded(const wl_comm_t* comm, int32_t rank, wl_record_t* recor
   return comm == nullptr ? -1 : readRecords(comm->comm.group(), rank, records, capacity);
 }
 
+int32_t wl_comm_totals(const wl_comm_t* comm, int32_t operation, wl_totals_t* totals) {
+  if (comm == nullptr || operation <= WL_OP_NONE || operation >= WL_OP_COUNT ||
+      checkStruct(totals, "totals", nullptr) != WL_OK)
+    return WL_INVALID_ARGUMENT;
+  const Totals::Sums& sums = comm->comm.totals().of(operation);
+  totals->calls = sums.calls.load(std::memory_order_relaxed);
+  totals->failures = sums.failures.load(std::memory_order_relaxed);
+  totals->bytes = sums.bytes.load(std::memory_order_relaxed);
+  totals->waited_ns = sums.waitedNs.load(std::memory_order_relaxed);
+  return WL_OK;
+}
+
 int32_t wl_comm_peer_memory(const wl_comm_t* comm, wl_peer_memory_t* memory, wl_error_t* error) {
   if (Code code = checkStruct(memory, "memory", error)) return code;
   if (comm != nullptr) {

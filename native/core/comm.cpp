@@ -65,9 +65,14 @@ Code Comm::end(Code code, wl_error_t* error) {
 Code Comm::finish(Code code, bool isLong, wl_error_t* error) {
   if (code != WL_OK) code = gate_.failed(code, waits_.endedByClose(), error);
   const int64_t waitedNs = waits_.waiter().waitedNs();
-  recorder_.leave(code, waitedNs, code != WL_OK || waitedNs > 0 || isLong);
+  leave(code, waitedNs, code != WL_OK || waitedNs > 0 || isLong);
   gate_.leave();
   return code;
+}
+
+void Comm::leave(Code code, int64_t waitedNs, bool stampEnd) {
+  const uint64_t bytes = recorder_.leave(code, waitedNs, stampEnd);
+  totals_.add(operation_.current().operation(), code != WL_OK, bytes, waitedNs);
 }
 
 Code Comm::beginShrink(wl_error_t* error) {
@@ -92,7 +97,7 @@ Code Comm::beginShrink(wl_error_t* error) {
 }
 
 Code Comm::endShrink(Code code) {
-  recorder_.leave(code, 0, true);
+  leave(code, 0, true);
   gate_.leave();
   return code;
 }

@@ -11,6 +11,7 @@
 #include "native/core/peer_reads.h"
 #include "native/core/rank/claims.h"
 #include "native/core/rank/gate.h"
+#include "native/core/rank/totals.h"
 #include "native/core/rank/waits.h"
 #include "native/core/workers.h"
 
@@ -42,6 +43,7 @@ class alignas(kLine) Comm {
   RankFailures& failures() { return failures_; }
   Claims& claims() { return claims_; }
   Messages& messages() { return messages_; }
+  const Totals& totals() const { return totals_; }
   // nullptr: a rank has one block, or memory was short.
   Workers* workers() const { return workers_.get(); }
   // Moves to other hosts. nullptr: the group is on one host, or memory was short.
@@ -91,6 +93,9 @@ class alignas(kLine) Comm {
   Code close(wl_error_t* error);
 
  private:
+  // Ends the operation's record and adds it to the totals.
+  void leave(Code code, int64_t waitedNs, bool stampEnd);
+
   const std::shared_ptr<Group> group_;
   const uint32_t rank_;
   RankFailures failures_;
@@ -104,6 +109,7 @@ class alignas(kLine) Comm {
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<HostMoves> hostMoves_;
   std::unique_ptr<PeerReads> peerReads_;
+  Totals totals_;  // last, since it is large
 };
 
 }  // namespace windlass

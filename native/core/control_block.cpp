@@ -14,7 +14,7 @@
 namespace windlass {
 namespace {
 
-// Number to raise with each change of what ranks exchange in an operation.
+// Raise this number with each change of the data that ranks exchange in an operation.
 constexpr unsigned kOperations = 4;
 
 // A hash of what must match between libraries whose ranks start together: the layout of a block,

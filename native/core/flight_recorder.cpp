@@ -63,13 +63,14 @@ void FlightRecorder::stampEntry() {
   }
 }
 
-void FlightRecorder::leave(int32_t code, int64_t waitedNs, bool stampEnd) {
+uint64_t FlightRecorder::leave(int32_t code, int64_t waitedNs, bool stampEnd) {
   Slot& slot = current();
   slot.waitedNs.store(waitedNs, std::memory_order_release);
   slot.leftTicks.store(stampEnd ? cpuTicks() : slot.enteredTicks.load(std::memory_order_relaxed),
                        std::memory_order_release);
   const auto sequence = static_cast<uint32_t>(slot.outcome.load(std::memory_order_relaxed) >> 32);
   slot.outcome.store(outcomeOf(sequence, code), std::memory_order_release);
+  return slot.bytes.load(std::memory_order_relaxed);
 }
 
 void FlightRecorder::hear(uint32_t sequence, const Descriptor& descriptor) {

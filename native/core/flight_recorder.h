@@ -59,7 +59,8 @@ class FlightRecorder {
   // process's messages.
   void enter(uint32_t sequence, const Descriptor& descriptor, uint64_t bytes);
   void stampEntry();  // only an operation's first stamp counts
-  void leave(int32_t code, int64_t waitedNs, bool stampEnd);
+  // Returns the bytes of the operation that ends.
+  uint64_t leave(int32_t code, int64_t waitedNs, bool stampEnd);
   // Records that a rank of another host has entered, if nothing more is known.
   void hear(uint32_t sequence, const Descriptor& descriptor);
 

@@ -84,7 +84,7 @@ class Enqueuing {
   void publishDevice(const wl_error_t& why);
   // Publishes a failure if the oldest operation is late.
   Code checkDeadline(wl_error_t* error);
-  // Publishes that an operation which waits for those in flight has exceeded its deadline.
+  // Publishes that an operation exceeded its deadline while it waited for those in flight.
   void publishInTheWay(OffloadPeers& peers);
   // Finds the ranks that hold up the oldest operation, and describes why. Either their streams have
   // not reached it, or their cores made the least progress.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Grid table: the number of device cores that a rank uses in an operation, as a benchmark measured
-// it. docs/cuda.md describes the format.
+// it. docs/reference/gpus.md describes the format.
 #pragma once
 
 #include <string_view>

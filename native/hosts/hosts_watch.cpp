@@ -331,9 +331,9 @@ void Hosts::run() {
     }
     if (dropped_.load(std::memory_order_acquire)) sweep();
     if (now - drivenNs_.load(std::memory_order_relaxed) < kAwakeNs) {
-      wire_->linger(true);
+      wire_->delay(true);
       usleep(kTurnNs / 1000);
-      wire_->linger(false);
+      wire_->delay(false);
       const bool isIdle = clockNs() - drivenNs_.load(std::memory_order_relaxed) > kTurnNs;
       if (isIdle && wire_->progress() > 0) group_.wakeSleepers();
       continue;

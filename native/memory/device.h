@@ -125,7 +125,7 @@ class KernelWindow {
   // Frees the window, even after failures, and returns the first failure. Call after every rank's
   // kernels have stopped using it.
   virtual Code closeWindow(wl_error_t* error) = 0;
-  // Address of that rank's part for this rank's kernels.
+  // Address of the part of that rank, for kernels of this rank.
   virtual void* part(uint32_t rank) const = 0;
   virtual uint64_t partBytes() const = 0;  // a multiple of the page size; 0 without a window
 };
@@ -218,15 +218,15 @@ class RankDevice : public KernelWindow {
 
   // start() launches a kernel of library `image`, or of the target if `image` is nullptr. await()
   // returns WL_DEADLINE_EXCEEDED if the kernel has not ended after limitNs. The caller may call
-  // await() again after WL_DEADLINE_EXCEEDED, and after another error while mayRunOn() is true.
-  // Any other result means that the kernel has ended. After giveUp(), nobody calls await() again.
+  // await() again after WL_DEADLINE_EXCEEDED, and after another error while mayRunOn() is true. Any
+  // other result means that the kernel has ended. giveUp() is the last call for a kernel.
   virtual Code start(const char* kernel, const void* image, const OffloadedOperation& given,
                      wl_error_t* error) = 0;
   virtual Code await(const char* kernel, int64_t limitNs, wl_error_t* error) = 0;
   virtual bool mayRunOn() = 0;
   virtual void giveUp() = 0;
   // Name of other work that has not ended in time and may still access its memory. Nothing is freed
-  // then. nullptr: there is no such work.
+  // then. Returns nullptr if there is no such work.
   virtual const char* lasting() const { return nullptr; }
 };
 

@@ -39,7 +39,7 @@ class PeerMemory {
   // Returns 0 or an errno. ESRCH: no process has memory under that number any more. EFAULT: the
   // address has no memory, or a process that is being ended has lost all of it. The bytes are
   // certain to be of the opened process only if hasEnded() is false afterwards. After its end
-  // another process may have its number, and the bytes may be of that one.
+  // another process may have its number, and the bytes may come from that process.
   int read(void* to, uint64_t from, uint64_t bytes) const {
     const Run run = {from, bytes};
     return read(to, &run, 1);

@@ -87,8 +87,7 @@ class Pulling final : public PeerReads, private PeerRank {
   bool isStaged(const Phase& phase, uint32_t from, uint32_t to) const {
     return routeOf(phase, from, to) == Route::kStaged;
   }
-  // True if the route is kLanded. Unlike routeOf(), it needs nothing that `from` states with its
-  // entry, so that it may be called before that.
+  // True if the route is kLanded. It may be called before `from` enters. routeOf() may not.
   bool lands(const Phase& phase, uint32_t from, uint32_t to) const;
   bool isAnyFar(const PullForm& form, const Launch& launch) const;
   // True if the parts are so short that two copies cost less than the system calls that read them.

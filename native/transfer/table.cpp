@@ -43,10 +43,10 @@ uint32_t cutDimension(const ChunkItem& box, const int64_t* length) {
   return cut;
 }
 
-// Returns the bytes by which an item counts towards the size from which an operation streams. They
-// are the bytes that it writes, or the mean of those that it reads and writes if that is more.
-// Transposed items gain from streaming stores at a quarter of the size, because the CPU does not
-// foresee which lines they store.
+// Returns the bytes by which an item counts towards the size from which an operation streams: the
+// bytes that it writes, or the mean of its reads and writes if that is more. Transposed items gain
+// from streaming stores at a quarter of the size, because the CPU does not foresee which lines they
+// store.
 uint64_t workOf(const ChunkItem& box, const int64_t* length, uint64_t bytes, uint64_t written) {
   const uint64_t elements = bytes / sizeOf(ChunkItem::dtypeOf(box.target(0)));
   const uint64_t read = elements * sizeOf(ChunkItem::dtypeOf(box.source(0))) * box.sources();

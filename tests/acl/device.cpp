@@ -12,7 +12,7 @@
 namespace windlass {
 namespace {
 
-// All that a kernel reaches: the windows of its group's devices.
+// Memory that a kernel reaches: the windows of its group's devices.
 std::vector<Reach> reachOf(const OffloadedOperation& operation) {
   std::vector<Reach> all;
   for (uint32_t rank = 0; rank < operation.launch.ranks; ++rank) {

@@ -24,8 +24,8 @@ inline bool freesPages(size_t page) {
   return frees;
 }
 
-// As memset(). Whole pages of a shared file are cleared by freeing them, which is faster than to
-// write zeros; but for ThreadSanitizer, which sees only writes.
+// Sets bytes like memset(). Whole pages of a shared file are cleared by freeing them, which is
+// faster than writing zeros. ThreadSanitizer sees only writes, so there they are written.
 inline void setBytes(void* memory, unsigned char value, size_t bytes) {
 #if !defined(__SANITIZE_THREAD__)
   static const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));

@@ -101,7 +101,7 @@ int64_t nowNs() {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-// What a test puts on a stream.
+// A function that a test puts on a stream.
 class Told final : public stand_in::Work {
  public:
   Told(void (*work)(void*, void*), void* context, void* arguments)
@@ -341,7 +341,7 @@ CALL int aclrtMemExportToShareableHandle(void* handle, int32_t type, uint64_t fl
   BEGIN("aclrtMemExportToShareableHandle %d %llu", type, static_cast<unsigned long long>(flags))
   const auto found = handles.find(handle);
   if (found == handles.end()) return kRefused;
-  // What a peer could see from here on.
+  // Reads the bytes that a peer could read from now on.
   unsigned char first[64];
   for (size_t at = 0; at < found->second->bytes; at += 4096) {
     if (pread(found->second->file, first, sizeof first, static_cast<off_t>(at)) < 0 ||
@@ -403,7 +403,7 @@ CALL const char* aclGetRecentErrMsg() {
 
 // ---- what the tests tell it, and it tells them --------------------------------------------------
 
-// As it is when nothing has happened yet; what was not given back is gone.
+// Resets the stand-in to its first state. Memory that the test did not free is freed.
 CALL void standInReset() {
   const std::lock_guard<std::mutex> lock(mutex);
   for (const auto& [address, bytes] : reserved) munmap(address, bytes);

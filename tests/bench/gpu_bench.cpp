@@ -2,8 +2,8 @@
 // Operations of 8 ranks on tensors in one GPU's memory, beside what that takes for their bytes:
 // all-to-all and direct redistribution beside copies, the driver's and those of a plain kernel, a
 // cast beside a plain cast kernel, the least operations beside an empty kernel. A line for each; by
-// kernels the first three have limits, at 256 MiB a rank: docs/performance.md says why not by the
-// driver's copies.
+// kernels the first three have limits, at 256 MiB a rank: docs/explanation/speed-gpu.md says why
+// not by the driver's copies.
 #include <atomic>
 #include <cstdio>
 #include <functional>
@@ -85,8 +85,8 @@ class GpuBench : public testing::Test {
     return medianOf(samples);
   }
 
-  // Prints the time beside that of the driver's copies of the same bytes, then beside that of a
-  // plain kernel.
+  // Prints the time, the time of the driver's copies of the same bytes, and the time of a plain
+  // kernel.
   void tellBesideCopies(const char* what, double micros, int least) const {
     tell(what, bytes_, micros, "device copies",
          medianMicros([&] { floor_.copies(out_, in_, bytes_); }), 0);
@@ -98,7 +98,7 @@ class GpuBench : public testing::Test {
          medianMicros([&] { floor_.copyByKernels(out_, in_, bytes_); }), least);
   }
 
-  // `least`: of the floor's speed, in percent; 0: it is told alone.
+  // `least`: lowest share of the floor's speed, in percent. 0: the floor is not printed.
   void tell(const char* what, uint64_t bytes, double micros, const char* beside, double floorMicros,
             int least) const {
     const double percent = 100 * floorMicros / micros;
@@ -143,7 +143,7 @@ TEST_F(GpuBench, AllToAll) {
   tellBesideCopies("all-to-all", micros, 85);
 }
 
-// From rows to columns: each rank takes its columns of all ranks' rows.
+// Redistributes from rows to columns: each rank reads its columns of the rows of all ranks.
 TEST_F(GpuBench, DirectRedistribution) {
   allocateAll(bytes_, bytes_);
   const int64_t columns = 8192;

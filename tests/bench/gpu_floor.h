@@ -24,8 +24,8 @@ class GpuFloor {
   using Cuda = windlass::cuda::Cuda;
   using CuAddress = windlass::cuda::CuAddress;
 
-  // Device 0, whose context is current on this thread until the end. `image`: of gpu_floor.cu, as
-  // PTX; where it doesn't load there are copies alone.
+  // Device 0, whose context is current on this thread until the end. `image` is gpu_floor.cu as
+  // PTX. If it does not load, the floor consists of copies.
   explicit GpuFloor(const std::string& image) {
     must(Cuda::find(&cuda_, nullptr));
     must(cuda_->cuDevicePrimaryCtxRetain(&context_, 0));
@@ -86,7 +86,7 @@ class GpuFloor {
     must(launch_(nothing_, 1, 1, 1, 1, 1, 1, 0, streams_[0], nullptr, nullptr));
     awaitStreams(1);
   }
-  // By kernels, one behind the other; of `bytes` bytes each, a multiple of 16.
+  // Copies by kernels, one after the other. Each copies `bytes` bytes, a multiple of 16.
   void copyByKernels(const std::vector<void*>& to, const std::vector<void*>& from,
                      uint64_t bytes) const {
     onVectors(copy_, to, from, bytes / 16);

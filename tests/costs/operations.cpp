@@ -115,7 +115,7 @@ REPLACES int clock_gettime(clockid_t, timespec* now) noexcept {
   return 0;
 }
 
-// The compiler is told not to make calls of memcpy out of these loops, nor vectors.
+// Attributes keep the compiler from turning these loops into calls of memcpy or into vector code.
 REPLACES void* memcpy(void* to, const void* from, size_t bytes) noexcept {
   auto* d = static_cast<unsigned char*>(to);
   const auto* s = static_cast<const unsigned char*>(from);

@@ -23,13 +23,13 @@ constexpr CuResult kGridTooLarge = 720;
 extern std::mutex mutex;                       // guards all that there is
 extern thread_local std::vector<int> current;  // devices whose contexts are
 
-// Records the call, and stays in one that is held, without the lock; what it shall return, 0 for
-// what it does.
+// Records the call, and blocks in a call that the test holds, without the lock. Returns the result
+// that the test set, or 0 if the call shall do its work.
 __attribute__((format(printf, 2, 3))) int record(std::unique_lock<std::mutex>& lock,
                                                  const char* format, ...);
 
-// Whether a call that is told to fail does what it is for all the same, as one may that tells of
-// what failed before it.
+// True if a call that the test makes fail still does its work. A driver's call may do that when it
+// reports an earlier error.
 extern bool isDone;
 // Counts a call on what is not there, which returns `result`.
 CuResult refuse(CuResult result);
@@ -43,7 +43,7 @@ CuResult refuse(CuResult result);
 #define BEGIN_IN_CONTEXT(...) \
   BEGIN(__VA_ARGS__)          \
   if (stand_in::current.empty()) return stand_in::kInvalidContext;
-// Of a call that gives something back, and returns `told` once it has.
+// Begins a call that frees something. The call returns `told` after the work.
 #define BEGIN_GIVING(...)                               \
   std::unique_lock<std::mutex> lock(stand_in::mutex);   \
   const int told = stand_in::record(lock, __VA_ARGS__); \

@@ -82,7 +82,7 @@ class Grid final : public stand_in::Work {
     if (isRunning_) running_ -= blocks_;
     isRunning_ = false;
   }
-  // As windlass/library_on_gpu.h has it.
+  // Copies the misuse to the layout of windlass/library_on_gpu.h.
   static void takeMisuse(const Misuses* to, const Misuse& misuse) {
     auto* own = reinterpret_cast<OffloadedMisuses*>(const_cast<Misuses*>(to));
     if (own->told++ == 0) own->first = misuse;

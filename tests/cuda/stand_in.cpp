@@ -301,7 +301,7 @@ static const windlass::KernelTable* libraryOf(const void* image) {
 }
 CALL CuResult cuModuleLoadData(CuModule* module, const void* image) {
   BEGIN_IN_CONTEXT("cuModuleLoadData")
-  // What nvcc makes of the kernels does too: of either the device here has its own.
+  // Accepts images of nvcc too. The device runs its own kernels for either kind.
   if (std::memcmp(image, kStandInImage, sizeof kStandInImage) != 0 &&
       std::memcmp(image, kFatbin, sizeof kFatbin) != 0)
     return kInvalidImage;
@@ -359,8 +359,8 @@ CALL CuResult cuLaunchKernel(CuFunction function, uint32_t gridX, uint32_t gridY
 static size_t wholeHugePages(size_t bytes) {
   return std::max(size_t{1}, (bytes + kHugePage - 1) / kHugePage) * kHugePage;
 }
-// What is given back is no longer there, so that who uses it then is seen. In huge pages, since a
-// fault for each 4 KiB may take far longer than the bytes.
+// Freed memory is unmapped, so that a later use of it faults. Huge pages are used because a fault
+// for each 4 KiB may take far longer than the copy.
 static void* mapHuge(size_t bytes) {
   const size_t whole = wholeHugePages(bytes);
   void* const made = mmap(nullptr, whole + kHugePage, PROT_READ | PROT_WRITE,
@@ -383,8 +383,8 @@ static void unmapHuge(void* memory, size_t bytes) {
   munmap(memory, wholeHugePages(bytes));
 }
 
-// Fills new memory with a pattern, since a driver's is not zero. Under a sanitizer only its first
-// part: filling took longer there than all else that the stand-in does.
+// Fills new memory with a pattern, because a driver's memory is not zero. Under a sanitizer it
+// fills only the first part, which keeps the stand-in fast.
 static void fill(void* memory, size_t bytes) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   bytes = std::min(bytes, size_t{64} << 10);
@@ -470,7 +470,7 @@ CALL CuResult cuMemcpyHtoDAsync_v2(CuAddress to, const void* from, size_t bytes,
   BEGIN_IN_CONTEXT("cuMemcpyHtoDAsync %zu", bytes)
   const bool isPinned = lies(pinned, reinterpret_cast<uint64_t>(from), bytes);
   if (placeOf(to, bytes) < 0 || bytes == 0) return refuse(kInvalidValue);
-  // What isn't pinned is taken at once.
+  // Copies pageable memory at once.
   std::vector<unsigned char> own;
   if (!isPinned)
     own.assign(static_cast<const unsigned char*>(from),
@@ -582,7 +582,7 @@ CALL CuResult cuMemExportToShareableHandle(void* handle, CuPhysical physical, in
   *static_cast<int*>(handle) = file;
   return 0;
 }
-// What another process has exported, or this one.
+// Imports memory that this process or another one has exported.
 CALL CuResult cuMemImportFromShareableHandle(CuPhysical* physical, void* handle,
                                              int32_t handleType) {
   BEGIN("cuMemImportFromShareableHandle %d", handleType)
@@ -674,7 +674,7 @@ CALL CuResult cuMemGetAccess(unsigned long long* flags, const CuLocation* locati
 
 // ---- what the tests tell it, and it tells them --------------------------------------------------
 
-// As it is when nothing has happened yet; what was not given back is gone.
+// Resets the stand-in to its first state. Memory that the test did not free is freed.
 CALL void standInReset() {
   const std::lock_guard<std::mutex> lock(mutex);
   resetStreams();
@@ -757,7 +757,7 @@ CALL void standInLosesCopies(int does) {
 CALL void standInAtomics(int does) {
   hasNativeAtomics = does != 0;
 }
-// What cores of the rank do: a stand_in::Cores.
+// Sets the behaviour of the rank's cores, a stand_in::Cores.
 CALL void standInCores(uint32_t rank, int what) {
   const std::lock_guard<std::mutex> lock(mutex);
   cores[rank] = static_cast<stand_in::Cores>(what);
@@ -789,7 +789,7 @@ CALL void* standInMapped(int device, size_t bytes, int readers) {
   const size_t whole = (bytes + kPiece - 1) / kPiece * kPiece;
   auto* physical = new Physical{memfd_create("tensor", MFD_CLOEXEC), whole, device, kHandleNone};
   if (ftruncate(physical->file, static_cast<off_t>(whole)) != 0) return nullptr;
-  // What follows is nobody's.
+  // The piece after the allocation belongs to nobody.
   const size_t taken = whole + kPiece;
   void* made = mmap(nullptr, taken, PROT_READ | PROT_WRITE, MAP_SHARED, physical->file, 0);
   if (made == MAP_FAILED) return nullptr;

@@ -48,7 +48,8 @@ struct Event {
 };
 
 std::set<Stream*> streams;
-// Given back with work left, which goes on; and those without, where a look may still be at them.
+// Streams that were destroyed with work left, which goes on, and destroyed streams without work
+// that a thread may still look at.
 std::set<Stream*> leaving;
 std::vector<std::unique_ptr<Stream>> gone;
 Stream* legacy[64] = {};  // of each device, made when it is asked for
@@ -393,7 +394,7 @@ CALL CuResult cuStreamEndCapture(CuStream stream, CuGraph* graph) {
   Stream* of = find(stream);
   if (of == nullptr || !of->isOrigin) return kCaptureUnsupported;
   Graph* const made = of->graph;
-  // Whatever nothing comes after has to be what the origin has come to.
+  // The origin stream must have joined every node that has no successor.
   std::vector<bool> isLeaf(made->nodes.size(), true);
   for (const Node& node : made->nodes)
     for (const size_t before : node.after) isLeaf[before] = false;

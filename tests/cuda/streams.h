@@ -25,18 +25,18 @@ class Work {
   virtual Progress goOn() = 0;
 };
 
-// Gives the stream, or the graph that it captures, what `make` makes each time that it comes to it:
-// the stand-in's mutex is held. The call's result.
+// Submits what `make` makes to the stream, or to the graph that it captures. `make` runs each time
+// the stream reaches it, with the stand-in's mutex held. Returns the call's result.
 windlass::cuda::CuResult submit(windlass::cuda::CuStream stream,
                                 std::function<std::unique_ptr<Work>()> make);
 windlass::cuda::CuResult submitOnce(windlass::cuda::CuStream stream, std::function<void()> body);
-// Has a stream wait for nothing but to be let go. The mutex is held.
+// Makes a stream wait until it is released. The caller holds the mutex.
 void hold(windlass::cuda::CuStream stream, bool holds);
 // The device of a stream; -1: there is no such stream. The mutex is held.
 int deviceOf(windlass::cuda::CuStream stream);
-// What a call that another thread's capture forbids returns; 0: nothing forbids it.
+// Result of a call that another thread's capture forbids. 0: no capture forbids it.
 windlass::cuda::CuResult checkUnsafe();
-// As it is when nothing has happened yet; the mutex is held.
+// Resets the streams to their first state. The caller holds the mutex.
 void resetStreams();
 // Those that were not given back.
 size_t streamCount();
@@ -45,8 +45,8 @@ size_t leavingCount();
 size_t eventCount();
 size_t graphCount();
 
-// A grid of `blocks` blocks of windlass_run on that device, which begins once they all fit there;
-// of a library's kernels, or of Windlass' own, where that is nullptr.
+// A grid of `blocks` blocks of windlass_run on that device, which begins once all of them fit
+// there. `library` holds its kernels; nullptr: Windlass's own kernels.
 std::unique_ptr<Work> kernel(int device, const windlass::KernelTable* library,
                              const windlass::OffloadedRanks& ranks, uint32_t coresOfRank,
                              uint32_t blocks);
@@ -55,8 +55,8 @@ std::atomic<size_t>& orphans();
 // How many blocks a device runs at a time.
 uint32_t blocksAtOnce();
 
-// What cores of that rank do: kWait looks whether they shall stop and nothing else, kHang nothing;
-// of kLate the upper half begins some ms after the others.
+// Behaviour of the rank's cores. kWait: they only look for the order to stop. kHang: they do
+// nothing. kLate: the upper half begins some ms after the others.
 enum class Cores { kRun, kWait, kHang, kLate };
 Cores coresOf(uint32_t rank);
 

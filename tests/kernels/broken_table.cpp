@@ -12,7 +12,7 @@ struct Nothing : LibraryKernel {
   static void phase(const Launch&, uint32_t, uint32_t, uint32_t) {}
 };
 
-// What stands where the table's parts would.
+// Address that takes the place of the table's parts.
 const char* const kNowhere = reinterpret_cast<const char*>(uintptr_t{0x5000});
 
 constexpr ArgumentEntry kNamedTwice[] = {tensor("in"), tensor("in")};
@@ -26,7 +26,7 @@ int broken() {
   return given == nullptr ? 0 : std::atoi(given);
 }
 
-// Without the function that closes it.
+// A session without the function that closes it.
 const SessionEntry* endless(const SessionEntry* session) {
   static SessionEntry entry = {};
   if (session != nullptr) entry = {session->open, session->verdict, nullptr};
@@ -57,7 +57,7 @@ KernelEntry brokenKernel() {
 
 const KernelEntry brokenKernels[] = {brokenKernel()};
 
-// Of kernels for GPUs, and more than there is behind it.
+// The header of an archive of kernels for GPUs that claims more bytes than follow it.
 constexpr FatBinary kEndless = {kFatBinaryMagic, 1, sizeof(FatBinary), 1000};
 constexpr uint64_t kEndlessBytes = sizeof kEndless;
 constexpr uint64_t kShortBytes = sizeof kEndless - 1;

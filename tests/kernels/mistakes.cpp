@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ring shifts with one mistake each, which the checked targets refuse: docs/kernels.md has the
-// mistake, and what is said of it.
+// Ring shifts with one mistake each, which the checked targets refuse.
+// docs/reference/kernel-mistakes.md has the mistake, and what is said of it.
 //
 // args     in, out, steps as of the ring shift of examples/kernels
 #include "windlass/kernel_library.h"
@@ -94,8 +94,8 @@ struct NoFlag : RingShift {
   }
 };
 
-// Phase 1 sends on what phase 0 brought. Whom an item needs is not whom it writes to, but who wrote
-// what it reads.
+// Phase 1 sends on the data of phase 0. An item has to need the rank that wrote its input. This one
+// names the rank to which it writes.
 struct WrongNeed : RingShift {
   WL_CORE static uint32_t phases(const Launch&) { return 2; }
   WL_CORE static uint32_t needs(const Launch& launch, uint32_t rank, uint32_t, uint32_t) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels that docs/kernels.md has beside the ring shift of examples/kernels: one with flags,
-// and one of two phases.
+// The kernels that the pages on kernels have beside the ring shift of examples/kernels: one with
+// flags, and one of two phases.
 #include "windlass/kernel_library.h"
 
 using namespace windlass;
@@ -54,7 +54,7 @@ struct DoubledShift : LibraryKernel {
   }
 };
 
-// What a rank holds goes to the rank to its right, and from there to the next one.
+// Each rank sends its data to the rank to its right, which sends it to the next one.
 struct TwoSteps : LibraryKernel {
   static constexpr ArgumentEntry kArguments[] = {
       tensor("in", DType::kF32),

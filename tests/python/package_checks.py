@@ -33,7 +33,7 @@ print(windlass.__file__)
 
 
 def lacking(name, function):
-    """What the annotations or the docstring of a function lack."""
+    """Yields what the annotations or the docstring of a function lack."""
     signature = inspect.signature(function)
     for parameter in list(signature.parameters.values()):
         if parameter.name != "self" and parameter.annotation is parameter.empty:

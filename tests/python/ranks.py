@@ -79,7 +79,7 @@ def sums(comm, round_, dtype, count):
 
 
 def page():
-    """What docs/python.md shows."""
+    """Runs the program of docs/how-to/use-python-ranks.md."""
     with windlass.Communicator.from_environment(deadline=60) as comm:
         gradient = np.full(1000, comm.rank, np.float32)
         comm.all_reduce(gradient, op="avg", deadline=10)
@@ -226,7 +226,7 @@ def messages(comm):
 
 
 def refusals():
-    """What is refused before anything is sent."""
+    """Arguments that are refused before anything is sent."""
     with joined() as comm:
         messages(comm)
         for wrong in (
@@ -294,7 +294,7 @@ class Textless(Exception):
 
 
 def leaves():
-    """Ends amid a `with`, as it is told."""
+    """Ends amid a `with`, as the argument says."""
     ends = {"key": KeyError("mine"), "interrupt": KeyboardInterrupt(), "status": SystemExit(3),
             "textless": Textless(), "quit": SystemExit(0)}
     try:
@@ -307,7 +307,7 @@ def leaves():
 
 
 def forks():
-    """A child that is forked while ranks start leaves them alone, whatever it does with it."""
+    """A child that is forked while ranks start does not disturb them."""
     with joined() as comm:
         child = os.fork()
         if child == 0:
@@ -340,7 +340,7 @@ def earlier():
 
     launch = windlass.LaunchEnvironment()
     server = StoreServer(launch.rendezvous, launch.token, windlass.deadline.Deadline(SOON))
-    while not server._start._waiting:
+    while not server._table.get("start/rank/1"):
         time.sleep(0.01)
     server.close()
     joins()
@@ -635,7 +635,7 @@ def interrupt_at_random(watched, number, chance):
         if closes is None:
             raise KeyboardInterrupt
         each.end(closes)
-    # A handler that raises between the last call and what it frees leaks that: not both, then.
+    # A handler that raises between the last call and the free leaks. So only one of both ends.
     threads = [threading.Thread(target=each.end, args=[also])] if closes and also else []
     ends = each.calls[8] if closes == each.transfer.close else each.comm.barrier
 
@@ -914,7 +914,7 @@ def late():
 
 def second():
     """Would send where another job does."""
-    # As if the store let go at once of a job that has ended: it keeps what it held for 60 s.
+    # The search acts as if the store forgot an ended job at once. The store takes 60 s.
     search = windlass.job._LinkSearch
     search._WARN_AFTER, search._FAIL_AFTER = 0.1, 0.5 - 60
     logging.basicConfig(stream=sys.stdout, format="logged %(message)s")
@@ -928,7 +928,7 @@ def second():
 
 
 class OwnLink:
-    """A link of a job of one rank to another, as far as a builder looks at it by itself."""
+    """A link of a job of one rank to another, with the members that a builder reads."""
 
     class communicator:
         rank, size = 0, 2
@@ -977,7 +977,7 @@ def adds():
 
 
 class Strided:
-    """As much as is asked of a torch tensor."""
+    """The members of a torch tensor that the package reads."""
 
     def __init__(self):
         self.room = np.zeros((8, 8), np.float32)

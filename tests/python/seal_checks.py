@@ -12,23 +12,19 @@ import threading
 import time
 
 import windlass
-from windlass import server, store
+from windlass import gather, server, store
 from windlass.deadline import Deadline
 from windlass.encoding import packed
 from windlass.library import library_version
 
 TOKEN = secrets.token_bytes(32)
-SAID = packed("siBqsoi", "start", 2, 0, 30_000, "", None, 1) + packed("ia", 1, b"wrong")
 REQUESTS = {
     store.SET: packed("sa", "kept", b"\2"), store.GET: packed("s", "kept"),
     store.KEYS: packed("s", "kept"), store.PING: b"", store.LEAVE: packed("s", "kept"),
-    store.GATHER: SAID, store.QUIT: packed("s", "start"), store.AWAIT: packed("so", "kept", b"\2"),
+    store.AWAIT: packed("isoso", 2, "kept", b"\1", "none", None),
     store.CAS: packed("soo", "kept", b"\1", b"\2"), store.HOLD: packed("sa", "kept", b"\2"),
     store.CANCEL: b""}
-REPLIES = {  # of a set, and of an all-gather of one rank: the note, a piece and the last one
-    "set": [packed("Bi", 0, 1)],
-    "gather": [packed("BiB", 0, 1, 0), packed("BiB", 0, 1, 1) + b"\0\0\0",
-               packed("BiB", 0, 1, 2) + b"\1x"]}
+REPLIES = {"set": [packed("Bi", 0, 1)], "await": [packed("Biso", 0, 1, "a", b"x")]}
 LONGEST = bytes(4 + store.FRAME + store.SEAL)
 CHANGED = b"does not fit its seal"
 
@@ -61,7 +57,7 @@ class Between:
                 self.socket.sendall(frame)
 
     def came(self):
-        """All that comes before the end."""
+        """Returns the bytes until the end of the connection."""
         came = b""
         with contextlib.suppress(ConnectionError):
             while data := self.socket.recv(1 << 16):
@@ -116,7 +112,7 @@ def requests(address):
 
 def order(address):
     """Frames that were dropped, moved, repeated, cut or sent back."""
-    for kind in (store.SET, store.GATHER):
+    for kind in (store.SET, store.HOLD):
         for choose in (lambda ping, it: [it], lambda ping, it: [it, ping],
                        lambda ping, it: [ping, ping, it]):
             with Between(address) as member:
@@ -140,10 +136,10 @@ def all_gather(address, honest):
     until = Deadline(30)
     other = store.Store(address, TOKEN, "test", 1, 2, until)
     values = []
-    thread = threading.Thread(
-        target=lambda: values.append(other.gather("start", 2, {1: b"b"}, True, until)))
+    thread = threading.Thread(target=lambda: values.append(
+        gather.AllGather(other, "start", 1, 2).round(b"b", True, until)))
     thread.start()
-    values.append(honest.gather("start", 2, {0: b"a"}, True, until))
+    values.append(gather.AllGather(honest, "start", 0, 2).round(b"a", True, until))
     thread.join()
     assert values == [[b"a", b"b"]] * 2, values
     other.close()
@@ -207,7 +203,7 @@ class Relay:
             source.shutdown(socket.SHUT_RD)
 
     def attempt(self):
-        """What a member finds who connects through this; None if it came in."""
+        """Returns the error of a member that connects through this; None if it joined."""
         try:
             place = self.listener.getsockname()[:2]
             met = store.Store(place, TOKEN, "raw", -1, 0, Deadline(0.4), True)
@@ -323,7 +319,7 @@ def answer(listener, frames, said):
 
 CALLS = {
     "set": lambda member: member.set("a", b"1", Deadline(30)),
-    "gather": lambda member: member.gather("start", 1, {0: b"x"}, False, Deadline(30))}
+    "await": lambda member: member.await_any({"a": None}, Deadline(30))}
 
 
 def replies(log):
@@ -331,7 +327,7 @@ def replies(log):
     left = []
     for name, fields in REPLIES.items():
         right, _ = answered(lambda made, _: [made(each) for each in fields], CALLS[name])
-        assert right == (None if name == "set" else [b"x"]), right
+        assert right == (None if name == "set" else ["a", b"x"]), right
         for number, field in enumerate(fields):
             for at in range(4 + len(field) + store.SEAL):
                 def frames(made, _):
@@ -349,19 +345,18 @@ def replies(log):
 
 def reply_order():
     """Replies that are dropped, moved, repeated, cut or the member's own."""
-    fields = REPLIES["gather"]
+    ping, (right,) = packed("Bi", 0, store.NO_CALL), REPLIES["await"]
 
     def own(made, request):
         return [struct.pack(">i", len(request)) + request + bytes(store.SEAL)]
 
     for frames in (
-            lambda made, _: [made(each) for each in fields][1:],
-            lambda made, _: [made(fields[0]), [made(each) for each in fields[1:]][1]],
-            lambda made, _: [made(each) for each in fields][::-1],
-            lambda made, _: [made(fields[0])] * 2 + [made(fields[1])],
-            lambda made, _: [b"".join(made(each) for each in fields)[:-1]],
+            lambda made, _: [made(ping), made(right)][1:],
+            lambda made, _: [made(ping), made(right)][::-1],
+            lambda made, _: [made(ping)] * 2 + [made(right)],
+            lambda made, _: [made(right)[:-1]],
             own):
-        result, _ = answered(frames, CALLS["gather"])
+        result, _ = answered(frames, CALLS["await"])
         assert isinstance(result, windlass.PeerLostException), result
 
 
@@ -395,7 +390,7 @@ def listen_after(relay, place, is_done):
 
 
 def swallowed():
-    """A relay of the greeting alone, which swallows what follows, costs a member one attempt."""
+    """A relay that passes only the greeting costs a member one attempt."""
     store.LONGEST_ATTEMPT = 0.5
     opened = server.StoreServer(("127.0.0.1", 0), TOKEN, Deadline(30))
     for from_member in (True, False):

@@ -11,7 +11,7 @@ import threading
 import time
 
 import windlass
-from windlass import server, store
+from windlass import gather, server, store
 from windlass.deadline import Deadline
 from windlass.encoding import packed
 
@@ -31,23 +31,35 @@ def opened(count, size=None):
         at.close()
 
 
+class Member(store.Store):
+    """A member, and its all-gathers of the start."""
+
+    start = None
+
+    def gather(self, size, own, is_last, until):
+        ((rank, said),) = own.items()
+        if self.start is None:
+            self.start = gather.AllGather(self, "start", rank, size)
+        return self.start.round(said, is_last, until)
+
+
 def member(at, rank, size):
-    return store.Store(at.address, TOKEN, "test", rank, size, Deadline(30))
+    return Member(at.address, TOKEN, "test", rank, size, Deadline(30))
 
 
 class Call(threading.Thread):
     """An all-gather on a thread: `result` is what it gives or raises."""
 
-    def __init__(self, who, size, own, is_last=False, seconds=30.0, name="start"):
+    def __init__(self, who, size, own, is_last=False, seconds=30.0):
         super().__init__()
         self.who, self.rest = who, (size, own, is_last)
-        self.seconds, self.its_name = seconds, name
+        self.seconds = seconds
         self.result = None
         self.start()
 
     def run(self):
         try:
-            self.result = self.who.gather(self.its_name, *self.rest, Deadline(self.seconds))
+            self.result = self.who.gather(*self.rest, Deadline(self.seconds))
         except windlass.WindlassException as e:
             self.result = e
 
@@ -65,7 +77,7 @@ def fails(call, kind, faulty_ranks, *words):
 def run():
     for check in (rounds, long_values, several_ranks, sizes, one_rank_twice, held_ranks, comes_again,
                   leaves, late, behind, first_comes, closes, forked, addresses, next_start, kinds,
-                  tables):
+                  waits, tables):
         check()
 
 
@@ -85,15 +97,17 @@ def long_values():
         calls = [Call(each, 3, {rank: said[rank]}) for rank, each in enumerate(members)]
         assert [call.end() for call in calls] == [said] * 3
         with contextlib.suppress(windlass.PeerLostException):  # the session ends
-            members[1].gather("start", 3, {1: bytes((512 << 10) + 1)}, False, Deadline(30))
+            members[1].set("a", bytes((512 << 10) + 1), Deadline(30))
             raise SystemExit("a value was too long")
 
 
 def several_ranks():
     """A process with two ranks, as JVMs may have."""
-    with opened(2, 3) as (_, members):
-        calls = [Call(members[0], 3, {0: b"a"}), Call(members[1], 3, {2: b"c", 1: b"b"})]
-        assert [call.end() for call in calls] == [[b"a", b"b", b"c"]] * 2
+    with opened(2, 3) as (at, members):
+        waits = Call(members[0], 3, {0: b"a"})
+        members[1].hold("start/rank/1", packed("iiiiii", 0, 3, 2, 2, 1, 0)
+                        + packed("aa", b"c", b"b"), Deadline(30))
+        assert waits.end() == [b"a", b"b", b"c"]
 
 
 def sizes():
@@ -111,14 +125,14 @@ def sizes():
 
 def one_rank_twice():
     with opened(3) as (at, members):
-        other = store.Store(at.address, TOKEN, "other", 1, 3, Deadline(30))
+        other = Member(at.address, TOKEN, "other", 1, 3, Deadline(30))
         waits = [Call(members[rank], 3, {rank: b"%d" % rank}) for rank in (0, 1)]
         time.sleep(0.1)
         fails(Call(other, 3, {1: b""}), windlass.MismatchException, [1],
               "another process has come to this start as rank 1 too, and counts as that; two may"
               " not have one rank: start all ranks again")
         other.close()
-        assert members[2].gather("start", 3, {2: b"2"}, False, Deadline(30)) == [b"0", b"1", b"2"]
+        assert members[2].gather(3, {2: b"2"}, False, Deadline(30)) == [b"0", b"1", b"2"]
         assert [call.end() for call in waits] == [[b"0", b"1", b"2"]] * 2
 
 
@@ -165,16 +179,13 @@ def comes_again():
     with opened(2, 3) as (at, members):
         waits = Call(members[0], 3, {0: b"a"})
         time.sleep(0.1)
-        for ends in (lambda: members[1].close(), lambda: members[1]._request(
-                Deadline(30), store.QUIT, store.NO_CALL, packed("s", "start"))):
-            leaver = Call(members[1], 3, {1: b"old"}, seconds=0.8)
-            time.sleep(0.1)
-            ends()
-            time.sleep(0.1)
-            assert isinstance(leaver.end(), windlass.WindlassException), leaver.result
-            members[1] = member(at, 1, 3) if members[1].lost else members[1]
-        assert waits.result is None, waits.result  # after the deadlines of those that left
-        members.append(member(at, 2, 3))
+        leaver = Call(members[1], 3, {1: b"old"}, seconds=0.8)
+        time.sleep(0.5)
+        members[1].close()
+        assert isinstance(leaver.end(), windlass.WindlassException), leaver.result
+        time.sleep(0.5)
+        assert waits.result is None, waits.result  # after the deadline of the one that left
+        members[1:] = [member(at, rank, 3) for rank in (1, 2)]
         calls = [Call(members[rank], 3, {rank: b"bc"[rank - 1:rank]}) for rank in (1, 2)]
         assert [call.end() for call in (waits, *calls)] == [[b"a", b"b", b"c"]] * 3
     with opened(1, 3) as (at, _):
@@ -190,7 +201,7 @@ def comes_again():
 
 
 def leaves():
-    """Those that wait hear it at once, others when they ask again."""
+    """Those that wait hear it, and others if they ask within two seconds."""
     with opened(3) as (_, members):
         calls = [Call(each, 3, {rank: b""}) for rank, each in enumerate(members)]
         assert all(call.end() == [b""] * 3 for call in calls)
@@ -198,14 +209,18 @@ def leaves():
         time.sleep(0.1)
         members[2].close()
         text = "rank 2 came to the start and left before all had joined; see what its process says"
-        fails(waits, windlass.PeerLostException, [2], text)
+        time.sleep(0.5)
         fails(Call(members[1], 3, {1: b""}), windlass.PeerLostException, [2], text)
-    with opened(2) as (_, members):
-        calls = [Call(each, 2, {rank: b""}) for rank, each in enumerate(members)]
-        assert all(call.end() == [b""] * 2 for call in calls)
-        members[1]._request(Deadline(30), store.QUIT, store.NO_CALL, packed("s", "start"))
-        members[1].set("a", b"", Deadline(30))
-        fails(Call(members[0], 2, {0: b""}), windlass.PeerLostException, [1], "rank 1 came to the")
+        fails(waits, windlass.PeerLostException, [2], text)
+    with opened(3) as (_, members):  # while another is awaited
+        calls = [Call(each, 3, {rank: b""}) for rank, each in enumerate(members)]
+        assert all(call.end() == [b""] * 3 for call in calls)
+        waits = Call(members[0], 3, {0: b""})
+        time.sleep(0.1)
+        begin = time.monotonic()
+        members[2].close()
+        fails(waits, windlass.PeerLostException, [2], text)
+        assert time.monotonic() - begin < 4  # the last two seconds are for rank 1
 
 
 def late():
@@ -242,36 +257,39 @@ class Log(logging.Handler):
 
 
 def first_comes():
-    """A member knows whether rank 0 has come, before all have."""
+    """A member knows whether rank 0 has arrived before all ranks have."""
     with opened(3) as (_, members):
         waits = Call(members[1], 3, {1: b""})
         time.sleep(0.1)
-        assert not members[1].has_first
+        assert not members[1].start.is_open
         Call(members[0], 3, {0: b""})
         time.sleep(0.1)
-        assert members[1].has_first
+        assert members[1].start.is_open
         also = Call(members[2], 3, {2: b""})
-        assert waits.end() == also.end() == [b""] * 3 and members[2].has_first
+        assert waits.end() == also.end() == [b""] * 3 and members[2].start.is_open
 
 
 def closes():
     """Ranks that wait hear why; the server ends once they have read it."""
     with opened(3) as (at, members):
-        waits = [Call(members[rank], 3, {rank: b""}) for rank in (0, 1)]
+        calls = [Call(each, 3, {rank: b""}) for rank, each in enumerate(members)]
+        assert all(call.end() == [b""] * 3 for call in calls)
+        waits = [Call(members[rank], 3, {rank: b""}) for rank in (1, 2)]
         time.sleep(0.1)
         begin = time.monotonic()
+        members[0].close()
         closing = threading.Thread(target=at.close)
         closing.start()
         for call in waits:
             fails(call, windlass.PeerLostException, [0], "rank 0 came to the start and left")
-        time.sleep(0.1)
         for each in members:
             each.close()
         closing.join()
-        assert 0.1 < time.monotonic() - begin < 1.5
+        assert time.monotonic() - begin < 1.5
     with opened(2) as (at, members):
         calls = [Call(each, 2, {rank: b"x"}, True) for rank, each in enumerate(members)]
         assert all(call.end() == [b"x"] * 2 for call in calls)
+        assert members[0].keys("", Deadline(30)) == []
         begin = time.monotonic()
         at.close()  # they do not close
         assert 1.9 < time.monotonic() - begin < 3
@@ -356,50 +374,70 @@ def next_start():
         time.sleep(0.1)
         at.close()
         fails(waits, windlass.PeerLostException, [], "was lost")
-        assert early.lost is not None and not early.has_first
+        assert early.lost is not None and not early.start.is_open
         early.close()
     with opened(1) as (at, members):
-        assert members[0].gather("start", 1, {0: b"x"}, True, Deadline(30)) == [b"x"]
+        assert members[0].gather(1, {0: b"x"}, True, Deadline(30)) == [b"x"]
         late = member(at, 1, 2)
         waits = Call(late, 2, {1: b""})
         time.sleep(0.1)
         members[0].close()
         at.close()
         fails(waits, windlass.PeerLostException, [], "was lost")
-        assert late.lost is not None and not late.has_first
+        assert late.lost is not None and not late.start.is_open
         late.close()
 
 
 def kinds():
-    """What a store of JVMs has beyond this is refused, and the session goes on."""
-    with opened(1) as (_, (own,)):
-        for call in (lambda: own.await_other("a", None, Deadline(30)),
-                     lambda: own.hold("a", b"", Deadline(30)),
-                     lambda: own.compare_and_set("a", None, b"", Deadline(30)),
-                     lambda: own.gather("rendezvous/1", 1, {0: b""}, True, Deadline(30)),
-                     lambda: own.gather("start", 1, {0: b""}, True, Deadline(30), ("a", b""))):
-            try:
-                call()
-                raise SystemExit("it was taken")
-            except windlass.UnsupportedException as e:
-                assert "a Python rank has no" in str(e), e
-        assert own.gather("start", 1, {0: b"x"}, False, Deadline(30)) == [b"x"]
-    wrong = packed("siBqsoi", "start", 2, 0, 100, "", None, 1) + packed("ia", 0, b"")
-    for body in (wrong + b"x", wrong[:-1], packed("siBqsoi", "start", 2, 0, 100, "", None, 0),
-                 packed("siBqsoi", "start", 2, 0, 0, "", None, 1) + packed("ia", 0, b""),
-                 packed("siBqsoi", "start", 2, 2, 100, "", None, 1) + packed("ia", 0, b""),
-                 packed("siBqsoi", "start", 4097, 0, 100, "", None, 1) + packed("ia", 0, b""),
-                 packed("siBqsoi", "start", 2, 0, 100, "", None, 1) + packed("ia", 2, b""),
-                 packed("siBqsoi", "start", 2, 0, 100, "", None, 1) + packed("ia", -1, b""),
-                 packed("siBqsoi", "start", 2, 0, 100, "", None, 3) + packed("ia", 0, b"") * 3,
-                 packed("siBqsoi", "start", 2, 0, 100, "", None, 2) + packed("ia", 0, b"") * 2,
-                 packed("siBqsoi", "start", 2, 0, 100, "", None, 1) + packed("ii", 0, -1)):
+    """Other requests, and halves of them, end the session."""
+    key, keys = packed("s", "a"), [packed("so", each, None) for each in "abcde"]
+    for kind, fields in (
+            (26, key), (27, key), (19, key), (store.SET, key), (store.SET, key + packed("i", -1)),
+            (store.GET, key + b"x"), (store.GET, packed("s", "")), (store.GET, packed("s", "k" * 513)),
+            (store.AWAIT, packed("i", 0)), (store.AWAIT, packed("i", -1)),
+            (store.AWAIT, packed("i", 2) + keys[0]), (store.AWAIT, packed("i", 2) + keys[0] * 2),
+            (store.AWAIT, packed("i", 1) + keys[0] + keys[1]),
+            (store.AWAIT, packed("i", 5) + b"".join(keys)),
+            (store.AWAIT, packed("i", 1) + packed("so", "", None))):
         with opened(1, 2) as (_, (own,)):
             try:
-                own._ask(store.GATHER, "it", body, Deadline(30), lambda reader: reader.rest())
-                raise SystemExit("it was taken: %r" % body)
+                own._ask(kind, "it", fields, Deadline(30), "")
+                raise SystemExit("it was taken: %r" % fields)
             except windlass.PeerLostException as e:
                 assert "the store got " in str(e), e
+
+
+def waits():
+    """A wait for several keys ends with the first that differs; a held key goes with its holder."""
+    until = Deadline(30)
+    with opened(2) as (_, (one, other)):
+        for key, value in (("b", b"1"), ("a", b"2")):
+            found = []
+            thread = threading.Thread(target=lambda: found.append(
+                one.await_any({"a": None, "b": None if key == "b" else b"1", "c": None}, until)))
+            thread.start()
+            time.sleep(0.1)
+            assert not found
+            other.set(key, value, until)
+            thread.join()
+            assert found == [[key, value]], found
+        assert one.await_any({"c": None, "b": b"0", "a": None}, until) == ["b", b"1"]
+        assert one.hold("h", b"1", until) and not other.hold("h", b"2", until)
+        other.set("h", b"3", until)
+        assert other.compare_and_set("a", b"2", None, until)
+        assert not other.compare_and_set("a", b"2", b"3", until) and other.get("a", until) is None
+        try:
+            other.await_other("h", b"3", Deadline(0.1))
+            raise SystemExit("it has not changed")
+        except windlass.DeadlineExceededException as e:
+            assert "await h: no answer" in str(e), e
+        one.close()
+        assert other.await_other("h", b"3", until) is None
+        assert other.keys("", until) == ["b"]
+        for number in range(1, 1026):  # a session has 1024 waits
+            other._request(until, store.AWAIT, number, packed("iso", 1, "w", None))
+        code, number, reader = other._reply(until)
+        assert (code, number) == (8, 1025) and "1024 waits" in reader.field("s")
 
 
 def tables():

@@ -44,7 +44,10 @@ inline Launch launchOf(const Group& group, const Call& call) {
   launch.op = static_cast<ReduceOp>(call.descriptor.reduceOp());
   launch.bytes = call.bytes;
   launch.phases = call.phases;
-  launch.streams = call.workBytes >= group.config().streamingBytes;
+  // The root of a broadcast usually has its output in place, so that only the others are written.
+  const bool isBroadcast = call.descriptor.operation() == WL_OP_BROADCAST;
+  const uint64_t writtenBytes = call.workBytes - (isBroadcast ? call.bytes : 0);
+  launch.streams = writtenBytes >= group.config().streamingBytes;
   launch.windows = group.windows().table();
   return launch;
 }

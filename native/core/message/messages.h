@@ -25,7 +25,7 @@ constexpr int32_t kAnyTag = -1;
 // Messages of one peer without a receive whose heads a rank takes from the lane.
 constexpr size_t kMostUnmatched = 256;
 
-// What withdraw() found. A batch that is over is one that next() returns or has returned.
+// Result of withdraw(). A batch is over once next() returns it or has returned it.
 enum class Withdrawal : uint8_t { kInProgress, kDone, kOver };
 
 // A send or a receive.

@@ -36,7 +36,9 @@ constexpr int64_t kContestedForNs = 10'000'000;
 // kStayAfterContestNs: time after a contest for a core in which no rank moves. The other core may
 // not be idle then, and the rank would wait for a time slice.
 constexpr int64_t kLeaveCoreEveryNs = 4'000'000;
-constexpr int64_t kStayAfterContestNs = 100'000'000;
+constexpr int64_t kStayAfterContestNs = 20'000'000;
+// Time after a contest in which all ranks have short slices.
+constexpr int64_t kShortSlicesForNs = 100'000'000;
 // Time between two comparisons of all peers' calls in a wait, for each rank of the group. Therefore
 // many ranks together spend little time on them.
 constexpr int64_t kCompareRankNs = 1'000'000;
@@ -68,6 +70,8 @@ Code Waiter::waitSlow(const Look& look, Deadline& deadline) {
   announce(awaited == kEveryRank ? -2 : static_cast<int32_t>(awaited));
   int64_t compared = now;
   Code code = waits_.ended(deadline, now);
+  // If all ranks are on one core, the first yield ends the wait.
+  if (leaveCrowd(look.inside)) now = clockNs();
   bool ready = false;
   while (code == WL_OK && !ready && !group_.oversubscribed() && now - start < kSpinNs) {
     if (sharesCore(awaited, look.inside)) {
@@ -127,8 +131,17 @@ bool Waiter::hasNearAwaited(uint32_t awaited, const Inside& inside) const {
 bool Waiter::isCrowded(const Inside& inside) const {
   const int32_t core = sched_getcpu();
   uint32_t near = 0;
-  for (uint32_t peer = 0; peer < rank_; ++peer) near += isNear(peer, core, inside) ? 1 : 0;
+  for (uint32_t peer = 0; peer < group_.ranks(); ++peer)
+    near += isNear(peer, core, inside) ? 1 : 0;
   return near >= group_.ranksPerCore();
+}
+
+bool Waiter::leaveCrowd(const Inside& inside) {
+  if (!group_.oversubscribed() || group_.ranks() > kFewRanks || !mayAdjust()) return false;
+  const int64_t now = clockNs();
+  if (!mayLeaveCore(now) || !isCrowded(inside)) return false;
+  leaveCore(inside, now);
+  return true;
 }
 
 bool Waiter::metRank(int64_t sinceNs) const {
@@ -153,6 +166,16 @@ bool Waiter::yieldAwhile(const Look& look, int64_t* now) {
 
 bool Waiter::mayAdjust() const {
   return group_.config().adjustsThreads || isAdopted();
+}
+
+void Waiter::adjustSlices(int64_t now) {
+  const int64_t contested = group_.shared().contestedNs.load(std::memory_order_relaxed);
+  if (now - contested >= kShortSlicesForNs) {
+    returnShortSlices(now);
+    pastContestNs_ = contested;
+  } else if (group_.ranks() <= kFewRanks && mayAdjust()) {
+    takeShortSlices(contested + kShortSlicesForNs);
+  }
 }
 
 bool Waiter::mayLeaveCore(int64_t now) const {
@@ -210,17 +233,13 @@ bool Waiter::yieldOnce(const Look& look, int64_t* now) {
   if (after - *now > kContestedYieldNs && !metRank(*now)) {
     contestedUntilNs_ = after + kContestedForNs;
     group_.shared().contestedNs.store(after, std::memory_order_relaxed);
-    if (group_.ranks() <= kFewRanks && mayAdjust())
-      takeShortSlices(after + kStayAfterContestNs);
+    adjustSlices(after);
     own_.state.contested.fetch_add(1, std::memory_order_relaxed);
   }
   *now = after;
-  if (isShared && mayLeaveCore(after) && isCrowded(look.inside)) {
-    leaveCore(look.inside, after);
-    *now = clockNs();
-    return look();
-  }
-  return false;
+  if (!leaveCrowd(look.inside)) return false;
+  *now = clockNs();
+  return look();
 }
 
 bool Waiter::sleepOnce(const Look& look, Deadline& deadline, int64_t now, Code* code) {

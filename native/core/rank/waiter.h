@@ -51,7 +51,11 @@ class Waiter {
   // Nanoseconds in waits that turned slow since the last reset(), without the work that the rank
   // did for others.
   int64_t waitedNs() const { return waitedNs_; }
-  void reset() { waitedNs_ = 0; }
+  void reset() {
+    waitedNs_ = 0;
+    if (group_.shared().contestedNs.load(std::memory_order_relaxed) != pastContestNs_)
+      adjustSlices(clockNs());
+  }
 
   // Runs `work`, which moves data, and does not count it as waiting. Peers on this core see that a
   // rank, and no foreign thread, has the core meanwhile.
@@ -66,6 +70,10 @@ class Waiter {
     state.movedNs.store(end, std::memory_order_relaxed);
     if (isSlow_) waitedNs_ -= end - start;
   }
+
+  // Moves this thread to another core if ranks share cores and this core has more than its share of
+  // them. Returns true if it did. Call after the rank's entry.
+  bool leaveCrowd(const Inside& inside);
 
   // Makes earlier stores visible to ranks that sleep, and wakes them.
   void ring();
@@ -101,6 +109,10 @@ class Waiter {
   }
   // Returns true if the library may change this thread's affinity and scheduling.
   bool mayAdjust() const;
+  // Takes short slices if any rank lately ran beside a computing thread, and otherwise gives them
+  // back. All ranks do so in the same operation. The kernel runs a thread of short slices many
+  // times for each time that it runs one of usual slices, if both yield on one core.
+  [[gnu::cold]] void adjustSlices(int64_t now);
   // Returns true if this thread may be moved now. False if ranks recently ran beside a computing
   // thread, since the kernel knows the right core for that thread.
   bool mayLeaveCore(int64_t now) const;
@@ -111,7 +123,8 @@ class Waiter {
   // Returns true if an awaited rank's entry names this rank's core, so that this rank should wait
   // on another core.
   bool hasNearAwaited(uint32_t awaited, const Inside& inside) const;
-  // Returns true if the entries of at least ranksPerCore() lower ranks name this rank's core.
+  // Returns true if the entries of at least ranksPerCore() other ranks name this rank's core. Ranks
+  // on one core check this one after the other, so that no more of them leave than need to.
   bool isCrowded(const Inside& inside) const;
   // Moves this thread to the permitted core where the fewest ranks were last seen, and updates its
   // entry.
@@ -134,6 +147,7 @@ class Waiter {
   bool isSlow_ = false;  // a wait is in progress
   int64_t contestedUntilNs_ = 0;
   int64_t leaveCoreAfterNs_ = 0;
+  int64_t pastContestNs_ = 0;  // a contest after which this rank has given short slices back
 };
 
 }  // namespace windlass

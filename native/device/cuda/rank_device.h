@@ -92,8 +92,8 @@ class CudaRankDevice final : public RankDevice {
   }
   // Sets *type to the type of memory at that address.
   Code typeOf(CuAddress address, int32_t* type, wl_error_t* error);
-  // Refuses memory that is shorter than its caller says: checkAllocation() that of an allocation on
-  // a device, checkLast() memory whose last byte is of another kind than the first.
+  // Refuse memory that is shorter than its caller says. checkAllocation() checks an allocation on a
+  // device, checkLast() memory whose last byte is of another kind than the first.
   Code checkAllocation(const Named& memory, wl_error_t* error);
   Code checkLast(const Named& memory, bool isOnDevice, wl_error_t* error);
 

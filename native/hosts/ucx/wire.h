@@ -43,7 +43,7 @@ struct WireSettings {
 };
 
 // Number of operations in flight: puts that still read their source, messages and words that this
-// process still holds, or gets whose bytes have not arrived.
+// process holds, or gets whose bytes have not arrived.
 using Unread = std::shared_ptr<std::atomic<uint32_t>>;
 
 // UCX ends before the threads of a process that ends. After that, calls that send drop their data,
@@ -85,7 +85,7 @@ class Wire {
   // operation, and a part may be in flight. A few MiB are in flight to a peer at a time. The rest
   // is queued.
   //
-  // kQueued: in the order of the calls. kSoon: after linger(true), a short message may wait for
+  // kQueued: in the order of the calls. kSoon: after delay(true), a short message may wait for
   // progress(), or for the next message or word to that peer, and travel with it. kPast: ahead of
   // the queue; only such messages are ordered with one another, and `unread` does not count them.
   enum class Order { kQueued, kSoon, kPast };
@@ -95,7 +95,7 @@ class Wire {
                                   const Unread& unread, Order order = Order::kQueued) = 0;
   // Sets whether kSoon may hold messages back. False sends those that wait. A caller that passes
   // true passes false soon after.
-  virtual void linger(bool may) = 0;
+  virtual void delay(bool may) = 0;
   // Puts bytes that must not change until `unread`, which counts the put, is 0. If `unread` is
   // nullptr, they must not change until the peer reports that they arrived. `behind`: word of the
   // same peer that is stored after all of the bytes, if there are any; nullptr: none.

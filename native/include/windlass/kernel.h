@@ -519,8 +519,8 @@ struct Position {
   uint32_t block = 0;
   bool begun = false;
   bool left = false;
-  // For operations that cores of all ranks begin together. told: this core has reported that it has
-  // begun. allBegan: it has seen that all others have begun.
+  // For operations that cores of all ranks begin together. told: this core has reported its begin.
+  // allBegan: all other cores have reported theirs.
   bool told = false;
   bool allBegan = false;
 };

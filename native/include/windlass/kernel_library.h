@@ -8,7 +8,7 @@
 //   };
 //   WINDLASS_KERNEL_LIBRARY(libraryKernel<Shift>("shift"))
 //
-// See docs/kernels.md for the way a kernel is run.
+// See docs/reference/kernel-functions.md for the way a kernel is run.
 #pragma once
 
 #include "native/isa/isa.h"

@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 #define WL_API __attribute__((visibility("default")))
-#define WL_ABI_VERSION 16u
+#define WL_ABI_VERSION 17u
 
 typedef enum wl_code {
   WL_OK = 0,
@@ -236,9 +236,9 @@ WL_API int32_t wl_cuda_peer(uint32_t from, uint32_t to, int32_t* can, wl_error_t
  * ranks of the process that use it. WL_UNSUPPORTED on every target except cuda. */
 WL_API int32_t wl_cuda_cores(uint32_t device, uint32_t* cores, wl_error_t* error);
 /* Sets how many of the cores that wl_cuda_cores reports ranks of this process use from the next
- * operation on. `table` is a table of grids; see docs/cuda.md. If it is NULL, the file named in
- * WINDLASS_CUDA_GRIDS decides. Without that file, ranks use all cores. WL_INVALID_ARGUMENT names
- * the line of `table` that is wrong. */
+ * operation on. `table` is a table of grids; see docs/reference/gpus.md. If it is NULL, the file
+ * named in WINDLASS_CUDA_GRIDS decides. Without that file, ranks use all cores.
+ * WL_INVALID_ARGUMENT names the line of `table` that is wrong. */
 WL_API int32_t wl_cuda_grids_use(const char* table, wl_error_t* error);
 /* Sets *rows to the number of rows of the current table for devices like this one. 0: none, or no
  * table. WL_INVALID_ARGUMENT if the file that WINDLASS_CUDA_GRIDS names is not a valid table. */
@@ -489,6 +489,20 @@ WL_API int32_t wl_comm_recorded(const wl_comm_t* comm, int32_t rank, wl_record_t
 /* The last rank that entered operation `sequence`. For a rank of another host, the time is when
  * this host learned of it. -1 if no rank's record still has it. Any thread. */
 WL_API int32_t wl_comm_last_to_enter(const wl_comm_t* comm, uint32_t sequence);
+
+/* Sums over the recorded operations of one kind that this rank has ended since it got its handle.
+ * Messages that were started and not waited for are not recorded. */
+typedef struct wl_totals {
+  uint32_t struct_size;
+  uint32_t reserved;  /* 0 */
+  uint64_t calls;     /* operations, failed ones included */
+  uint64_t failures;  /* operations that returned another code than WL_OK */
+  uint64_t bytes;     /* sum of wl_record_t.bytes */
+  uint64_t waited_ns; /* sum of wl_record_t.waited_ns */
+} wl_totals_t;
+/* Reads the sums of a wl_operation, without a lock: the four may differ by the operation that ends
+ * meanwhile. Any thread. */
+WL_API int32_t wl_comm_totals(const wl_comm_t* comm, int32_t operation, wl_totals_t* totals);
 
 typedef enum wl_peer_memory_form {
   WL_PEER_MEMORY_OPEN = 0,   /* ranks agree on the form when an operation first needs it */

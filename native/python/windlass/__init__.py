@@ -4,7 +4,7 @@
 A Python rank joins a communicator with the launch variables that JVM ranks read, and at the same
 rendezvous. It takes part in barrier, broadcast, all-reduce and messages. A job of Python ranks
 sends the versions of its tensors to a job of JVMs, which plans and gives each rank its part.
-docs/python.md has the protocol and the limits.
+docs/reference/python.md has the protocol and the limits.
 
     import windlass
     with windlass.Job.from_environment("trainer") as job:

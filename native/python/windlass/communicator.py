@@ -56,7 +56,7 @@ class Handle:
         """kind: for messages. owner: the handle that this one belongs to, and ends with."""
         self._kind, self._free, self._owner = kind, free, owner
         self._process = _process
-        # Calls in progress, and whether they are alone, and handles that belong to this one.
+        # Calls in progress, with True for an exclusive one, and handles that belong to this one.
         self._users = {}
         self._has_ended = False
         if owner is not None:
@@ -67,7 +67,7 @@ class Handle:
     def use(self, what: str, work: Callable[[], Any], alone: bool = False) -> Any:
         """Returns work(). The handle stays valid meanwhile. Raises ClosedException after `end`.
 
-        alone: whether only one such call may run at a time."""
+        alone: True if only one such call may run at a time."""
         require(self.is_here(),
                 f"{what}: the {self._kind} is of process {self._process}, from which this one was"
                 " forked; a process uses what it has opened itself", ClosedException)

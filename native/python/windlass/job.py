@@ -18,6 +18,7 @@ from .deadline import Deadline
 from .encoding import Reader, packed, printable
 from .library import ABI, MOST_RANKS, OP_LINK, library_version
 from .launch import RendezvousFile, host_and_port, token_of
+from .gather import AllGather
 from .store import Store
 from .start import Host, Options, start
 from .communicator import Communicator, Scope
@@ -266,9 +267,11 @@ class Job(Scope):
             self._ranks._on_each(until, join)
             with contextlib.ExitStack() as unfinished:
                 side = unfinished.enter_context(self._ranks.split(0, deadline=until.left() + 5))
-                comm = unfinished.enter_context(Communicator(start(
-                    store, f"rendezvous/{number}", (key.decode("utf-8"), value),
-                    self._ranks.rank, own.ranks + theirs.ranks, self._options, self._host, until),
+                rank, size = self._ranks.rank, own.ranks + theirs.ranks
+                all_gather = AllGather(
+                    store, f"rendezvous/{number}", rank, size, (key.decode("utf-8"), value))
+                comm = unfinished.enter_context(Communicator(
+                    start(all_gather, rank, size, self._options, self._host, until),
                     self._options))
                 whose = f" ({own.ranks_from(0)}, {theirs.ranks_from(own.ranks)})"
                 layout = theirs.layout or "none"

@@ -15,7 +15,7 @@ from .encoding import printable
 from .errors import (
     AbortedException, InvalidArgumentException, UnsupportedException, WindlassException, require)
 
-ABI = 16
+ABI = 17
 """Version of the C ABI that this package uses."""
 
 MOST_RANKS = 4096

@@ -42,7 +42,7 @@ class Link(Scope):
 
     def __init__(self, name: str, whose: str, comm: Communicator, side: Communicator,
                  senders: int, until: Deadline) -> None:
-        """whose: says which ranks are of which job. side: the ranks of this job."""
+        """whose: text about the ranks of both jobs. side: the ranks of this job."""
         self.name, self.communicator = name, comm
         self._whose, self._side, self._senders = whose, side, senders
         self._ticket = self._registrations = 0

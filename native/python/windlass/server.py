@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import hmac
+import itertools
 import math
 import secrets
 import selectors
@@ -16,22 +18,22 @@ from typing import Any, Generator
 from .deadline import Deadline
 from .encoding import Reader, packed, printable
 from .errors import (
-    InvalidArgumentException, Malformed, MismatchException, ResourceException,
-    UnsupportedException, WindlassException, expect, require)
+    InvalidArgumentException, Malformed, MismatchException, ResourceException, WindlassException,
+    expect, require)
 from .launch import Address
 from .library import MOST_RANKS, library_version
-from .rounds import Rounds, read_values
 from .store import (
-    CALLS, CHALLENGE, GATHER, GATHER_FORM, GET, HELLO, KEY, KEYS, LEAVE, MAGIC, NO_CALL, PING,
-    PROOF, QUIT, REFUSED, SET, STORE_PROTOCOL, TOTAL, VALUE, WELCOME, Frames, end_connection, log,
+    AWAIT, CALLS, CANCEL, CAS, CHALLENGE, GET, HELLO, HOLD, KEY, KEYS, LEAVE, MAGIC, NO_CALL, PING,
+    PROOF, REFUSED, SET, STORE_PROTOCOL, VALUE, WATCHED, WELCOME, Frames, end_connection, log,
     proof)
+from .table import Table, Wait
 
 _STRANGERS, _MEMBERS = 512, 8192
 _PROOF_SECONDS, _SILENCE_SECONDS, _CLOSE_SECONDS = 10.0, 60.0, 2.0
 _SECOND_REQUEST_SECONDS = 2.0  # a member that hears the reply to its first PING sends the second
-_PIECE, _BACKLOG = 64 << 10, 1 << 20
-_FIELDS = {PING: "", LEAVE: "s", QUIT: "s", GATHER: GATHER_FORM,
-           **{kind: CALLS[kind][1] for kind in (SET, GET, KEYS)}}
+_BACKLOG = 1 << 20
+_WAITS = 1024  # most of one connection
+_FORMS = {PING: "", CANCEL: "", LEAVE: "s", AWAIT: "i", **{kind: CALLS[kind][1] for kind in CALLS}}
 
 
 class _Session:
@@ -46,10 +48,10 @@ class _Session:
         self.member: tuple[str, int] = ("", -1)
         self.is_member = self.is_leaving = False
         self.requests = 0  # since the WELCOME
-        self.has_failure = False  # of the start, which it has not been told
-        self.ranks: set[int] = set()  # that take part in the start
-        self.out = bytearray()
-        self.values: list[tuple[int, memoryview]] = []  # of all-gathers, by id
+        self.is_holder = False  # whether it holds keys, or has held some
+        self.waits: dict[int, Wait] = {}  # by the ids of their requests
+        self.out: collections.deque[memoryview] = collections.deque()
+        self.queued = 0  # bytes of `out`
 
     def has_spoken(self) -> bool:
         """Returns whether it has sent two requests, or the first one just now: a relay may pass on
@@ -57,37 +59,33 @@ class _Session:
         is_new = time.monotonic() - self.since < _SECOND_REQUEST_SECONDS
         return self.requests > 1 or (self.requests == 1 and is_new)
 
-    def send(self, *body: bytes | memoryview) -> None:
+    def send(self, *body: bytes) -> None:
+        """Queues a frame. Its parts are not copied, since many sessions may share a value."""
         if not self.is_leaving:
-            self.out += self.frames.made(*body)
+            parts = [memoryview(part) for part in self.frames.parts(*body) if part]
+            self.out.extend(parts)
+            self.queued += sum(map(len, parts))
             self._changed.add(self)
 
-    def reply(self, number: int, *fields: bytes | memoryview) -> None:
+    def reply(self, number: int, *fields: bytes) -> None:
         self.send(packed("Bi", 0, number), *fields)
 
     def refuse(self, number: int, why: WindlassException) -> None:
-        ranks = why.faulty_ranks
-        self.send(packed("Bisi" + "i" * len(ranks), why.code, number, _cut(str(why)), len(ranks),
-                         *ranks))
-
-    def send_values(self, number: int, values: memoryview) -> None:
-        """Sends the values of a round, which all sessions share, in pieces as there is room."""
-        self.values.append((number, values))
-        self._changed.add(self)
+        self.send(packed("Bis", why.code, number, _cut(str(why))))
 
     def write(self) -> bool:
         """Writes what the socket takes. Returns True if nothing is left."""
-        while self.out or self.values and not self.is_leaving:
-            if not self.out:
-                number, values = self.values.pop(0)
-                piece, rest = values[:_PIECE], values[_PIECE:]
-                self.reply(number, b"\1" if rest else b"\2", piece)
-                if rest:
-                    self.values.insert(0, (number, rest))
+        while self.out:
             try:
-                del self.out[:self.socket.send(self.out)]
+                sent = self.socket.sendmsg(itertools.islice(self.out, 64))
             except BlockingIOError:
                 return False
+            self.queued -= sent
+            while sent:
+                part = self.out.popleft()
+                if sent < len(part):
+                    self.out.appendleft(part[sent:])
+                sent -= min(sent, len(part))
         return True
 
 
@@ -96,18 +94,15 @@ def _cut(text: str) -> str:
 
 
 class StoreServer:
-    """The store of one start, on a thread of its own, which no connection can make wait.
+    """The store of a start, on a thread of its own, which no connection can make wait.
 
-    It has the requests that the start and `windlass report` need. A stranger, who has not shown the
+    A stranger, who has not shown the
     token, has 10 s and short frames. If there are too many strangers, the oldest ends."""
 
     def __init__(self, address: Address, token: bytes, until: Deadline) -> None:
         """Listens at `address`. Port 0 takes a free one. Raises ResourceException if it can't."""
         self._token = token
-        self._table: dict[str, bytes] = {}
-        self._replies = {SET: self._set, KEYS: self._listing, PING: lambda: b"",
-                         GET: lambda key: packed("o", self._table.get(key))}
-        self._bytes = 0
+        self._table = Table()
         self._checked = time.monotonic()
         self._strangers: dict[_Session, None] = {}  # the oldest comes first
         self._members: dict[_Session, None] = {}
@@ -125,7 +120,6 @@ class StoreServer:
                 " or another program, may listen there" % (*address, e)) from e
         self.address: Address = self._listener.getsockname()[:2]
         self._name = "%s:%d" % self.address
-        self._start = Rounds(self._name)
         self._listener.setblocking(False)
         self._wake, self._woken = socket.socketpair()
         self._selector = selectors.DefaultSelector()
@@ -158,10 +152,9 @@ class StoreServer:
 
     def _run(self) -> None:
         while self._end == math.inf or time.monotonic() < self._end and any(
-                each.ranks for each in self._members):
-            now = time.monotonic()
-            until = min(self._start.next_time(), self._end, now + 0.5)
-            for key, events in self._selector.select(max(0.0, until - now)):
+                each.is_holder for each in self._members):
+            seconds = min(0.5, self._end - time.monotonic())
+            for key, events in self._selector.select(max(0.0, seconds)):
                 handle, *rest = key.data
                 handle(*rest, events)
             self._end_overdue(time.monotonic())
@@ -176,7 +169,6 @@ class StoreServer:
         for each in (self._listener, self._woken):
             self._selector.unregister(each)
             end_connection(each)
-        self._start.close()
         self._changed.update(self._members)
 
     def _accept(self, _: int) -> None:
@@ -198,8 +190,7 @@ class StoreServer:
             self._drop(next(iter(self._strangers)))
 
     def _end_overdue(self, now: float) -> None:
-        """Fails the start after its limit, and ends connections that are silent for too long."""
-        self._start.expire(now)
+        """Ends connections that are silent for too long."""
         if now - self._checked >= 0.5:
             self._checked = now
             for sessions, seconds in (
@@ -232,7 +223,7 @@ class StoreServer:
         try:
             self._handle(session)
             is_written = session.write()
-            if is_written and is_closing and not session.is_leaving and not session.has_failure:
+            if is_written and is_closing and not session.is_leaving:
                 session.is_leaving = True
                 session.socket.shutdown(socket.SHUT_WR)  # it reads the rest, and closes
         except OSError:
@@ -245,7 +236,7 @@ class StoreServer:
         if is_written and session.is_leaving and not is_closing:
             self._drop(session)
             return
-        reads = selectors.EVENT_READ if len(session.out) < _BACKLOG else 0
+        reads = selectors.EVENT_READ if session.queued < _BACKLOG else 0
         writes = 0 if is_written else selectors.EVENT_WRITE
         self._selector.modify(session.socket, reads | writes, (self._receive, session))
 
@@ -254,7 +245,7 @@ class StoreServer:
         try:
             while not session.is_leaving and (body := session.frames.next()) is not None:
                 session.steps.send(body)
-                if len(session.out) >= _BACKLOG and not session.write():
+                if session.queued >= _BACKLOG and not session.write():
                     return
         except WindlassException as e:  # it turns a stranger away
             session.send(packed("Bis", REFUSED, e.code, _cut(str(e))))
@@ -270,7 +261,7 @@ class StoreServer:
             session.is_leaving = True
 
     def _drop(self, session: _Session) -> None:
-        """Ends a session. If its ranks take part in the start, see Rounds.quit. Idempotent."""
+        """Ends a session and its waits, and removes the keys that it holds. Idempotent."""
         if session.socket.fileno() < 0:
             return
         self._selector.unregister(session.socket)
@@ -281,7 +272,10 @@ class StoreServer:
             sessions.pop(session, None)
         if self._ranks.get(session.member) is session:
             del self._ranks[session.member]
-        self._start.quit(session)
+        for wait in session.waits.values():
+            self._table.cancel(wait)
+        session.waits.clear()
+        self._table.release(session)
 
     def _serve(self, session: _Session) -> Generator[None, bytes, None]:
         """Greets a session, and then handles its requests. It is sent the body of each frame."""
@@ -326,40 +320,66 @@ class StoreServer:
         session.requests += 1
         reader = Reader(body)
         kind, number = reader.fields("Bi")
+        expect(kind in _FORMS, f"a request of kind {kind}")
+        expect(number != NO_CALL or kind in (PING, LEAVE), f"kind {kind} without an id")
+        fields = reader.fields(_FORMS[kind])
+        if kind == AWAIT:
+            (count,) = fields
+            expect(1 <= count <= WATCHED, f"a wait for {count} keys")
+            fields = reader.fields("so" * count)
+            expect(len({*fields[::2]}) == count, "a wait for one key twice")
+        reader.end()
+        if kind != LEAVE:
+            for key in fields[:1] if kind != AWAIT else fields[::2]:
+                expect(kind == KEYS or key, "an empty key")
+                expect(len(key.encode("utf-8")) <= KEY, f"a key of {len(key)} letters")
+        for value in fields[1:]:
+            expect(value is None or len(value) <= VALUE, f"a value of {len(value or b'')} bytes")
         try:
-            require(kind in _FIELDS,
-                    f"the store of a Python rank has no requests of kind {kind}; jobs link at the"
-                    " store of a job of JVMs", UnsupportedException)
-            expect(number != NO_CALL or kind in (PING, LEAVE, QUIT), f"kind {kind} without an id")
-            fields = reader.fields(_FIELDS[kind])
-            if kind == GATHER:
-                fields[-1] = read_values(reader, fields[1], fields[-1])
-            reader.end()
-            if kind in self._replies:
-                session.reply(number, self._replies[kind](*fields))
-            elif kind == GATHER:
-                self._start.gather(session, number, *fields)
-            elif kind == QUIT:
-                self._start.quit(session)
-            else:
-                log.warning("The store at %s: rank %d goes, because %s",
-                            self._name, session.member[1], printable(*fields))
-                session.is_leaving = True
+            self._carry_out(session, kind, number, fields)
         except WindlassException as e:
             session.refuse(number, e)
 
-    def _set(self, key: str, value: bytes) -> bytes:
-        expect(1 <= len(key.encode("utf-8")) <= KEY, f"a key of {len(key)} letters")
-        expect(len(value) <= VALUE, f"a value of {len(value)} bytes")
-        bytes_ = self._bytes + 64 + 2 * len(key) + len(value)  # replaced values count, too
-        if bytes_ > TOTAL:
-            raise ResourceException(f"the store has {self._bytes} of at most {TOTAL} bytes")
-        self._table[key], self._bytes = value, bytes_
-        return b""
+    def _carry_out(self, session: _Session, kind: int, number: int, fields: list[Any]) -> None:
+        table = self._table
+        if kind == AWAIT:
+            self._await(session, number, dict(zip(fields[::2], fields[1::2])))
+        elif kind == CANCEL:
+            wait = session.waits.pop(number, None)
+            if wait is not None:
+                table.cancel(wait)
+        elif kind == LEAVE:
+            log.warning("The store at %s: rank %d goes, because %s",
+                        self._name, session.member[1], printable(*fields))
+            session.is_leaving = True
+        elif kind == GET:
+            session.reply(number, *_optional(table.get(*fields)))
+        elif kind == HOLD:
+            session.is_holder = True
+            session.reply(number, packed("?", table.hold(*fields, session)))
+        elif kind == CAS:
+            session.reply(number, packed("?", table.exchange(*fields)))
+        elif kind == KEYS:
+            session.reply(number, table.listing(*fields))
+        else:
+            if kind == SET:
+                table.put(*fields)
+            session.reply(number)
 
-    def _listing(self, prefix: str) -> bytes:
-        found = sorted(key for key in self._table if key.startswith(prefix))
-        listed = packed("l", found)
-        if len(listed) > 2 * VALUE:
-            raise ResourceException("the keys that begin so are too many; ask with a longer prefix")
-        return listed
+    def _await(self, session: _Session, number: int, seen: dict[str, bytes | None]) -> None:
+        expect(number not in session.waits, "two waits of one id")
+        require(len(session.waits) < _WAITS,
+                f"this connection has {_WAITS} waits, as many as it may", ResourceException)
+
+        def then(key: str, value: bytes | None) -> None:
+            session.waits.pop(number, None)
+            session.reply(number, packed("s", key), *_optional(value))
+
+        wait = self._table.wait(seen, then)
+        if wait is not None:
+            session.waits[number] = wait
+
+
+def _optional(value: bytes | None) -> tuple[bytes, ...]:
+    """Returns the parts of a value, or of none, in a reply."""
+    return (packed("i", -1),) if value is None else (packed("i", len(value)), value)

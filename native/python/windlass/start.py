@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The start of a communicator: its ranks find each other, compare settings, and share memory.
 
-A start has up to four steps, which are all-gathers. docs/protocols.md has their values.
+A start has up to four steps, which are all-gathers. docs/explanation/protocols.md has their values.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from .encoding import Reader, packed, printable
 from .errors import (
     DeadlineExceededException, InvalidArgumentException, MismatchException, PeerLostException,
     ResourceException, WindlassException, expect, reading, require, tried)
+from .gather import AllGather
 from .hosts import Arrival, Host, Hosts, compare
 from .launch import Address, LaunchEnvironment, RendezvousFile
 from .library import MAX_BLOCKS, GroupConfig, integer, invoke, native, sized
 from .server import StoreServer
-from .store import Guard, Store
+from .store import Store
 
 
 class Options:
@@ -116,20 +117,19 @@ class _Steps:
         self._members = members
 
 
-def start(store: Store, name: str, guard: Guard, rank: int, size: int, options: Options, host: Host,
+def start(all_gather: AllGather, rank: int, size: int, options: Options, host: Host,
           until: Deadline) -> c_void_p:
-    """Joins the group of the other ranks of the start `name` at a store.
-
-    guard: see Store.gather. Returns this rank's wl_comm_t*."""
-    def gather(said: bytes, is_last: bool) -> list[bytes]:
-        return store.gather(name, size, {rank: said}, is_last, until, guard)
-
-    steps = _Steps(gather, rank)
-    said = steps.take("arrive", lambda: Arrival.own(rank, options.text(), host).to_bytes())
-    arrivals = [Arrival.of(each, data) for each, data in enumerate(said)]
-    compare(arrivals)
-    steps.hosts = Hosts(arrivals)
-    return _share_and_attach(steps, steps.hosts, rank, size, options, host)
+    """Joins the group of the other ranks of a start. Returns this rank's wl_comm_t*."""
+    steps = _Steps(lambda said, is_last: all_gather.round(said, is_last, until), rank)
+    try:
+        said = steps.take("arrive", lambda: Arrival.own(rank, options.text(), host).to_bytes())
+        arrivals = [Arrival.of(each, data) for each, data in enumerate(said)]
+        compare(arrivals)
+        steps.hosts = Hosts(arrivals)
+        return _share_and_attach(steps, steps.hosts, rank, size, options, host)
+    except BaseException:
+        all_gather.quit()
+        raise
 
 
 def _share_and_attach(steps: _Steps, hosts: Hosts, rank: int, size: int, options: Options,
@@ -282,17 +282,18 @@ def _join(launch: LaunchEnvironment, address: Address, token: bytes, options: Op
     whose, faulty_ranks = ("the launcher", []) if launch.launcher_has_store else ("rank 0", [0])
     before = ""
     while True:
-        store = None
+        store = all_gather = None
         try:
             store = Store(
                 address, token, name, launch.rank, launch.size, until, launch.launcher_has_store)
             arrival = Arrival.own(launch.rank, "", host)
             store.set(f"process/{arrival.pid}/{arrival.host}", arrival.to_bytes(), until)
-            return start(
-                store, "start", ("", None), launch.rank, launch.size, options, host, until)
+            all_gather = AllGather(store, "start", launch.rank, launch.size)
+            return start(all_gather, launch.rank, launch.size, options, host, until)
         except (PeerLostException, DeadlineExceededException) as e:
             # If a store ends before rank 0 arrived there, an earlier start had opened it.
-            is_earlier = (store is not None and store.lost is not None and not store.has_first
+            has_first = all_gather is not None and all_gather.is_open
+            is_earlier = (store is not None and store.lost is not None and not has_first
                           and launch.rank > 0 and not launch.launcher_has_store)
             if is_earlier and not until.over():
                 before = f" (before that: {e})"

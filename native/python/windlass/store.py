@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The store where ranks and jobs find each other: its frames, and the way of a member to it.
 
-docs/protocols.md has the greeting, the seals of frames, and the fields of requests and replies.
+docs/explanation/protocols.md has the greeting, the seals of frames, and the fields of requests and
+replies.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import secrets
 import socket
 import struct
 import time
-from typing import Any, Callable, Mapping, Optional, Tuple
+from typing import Any, Callable, Mapping
 
 from .deadline import Deadline
 from .encoding import Reader, packed, printable
@@ -24,43 +25,34 @@ from .errors import (
     DeadlineExceededException, InternalException, InvalidArgumentException, Malformed,
     PeerLostException, ResourceException, WindlassException, expect)
 from .launch import Address
-from .library import MOST_RANKS, library_version
+from .library import library_version
 
-STORE_PROTOCOL = 3
+STORE_PROTOCOL = 4
 MAGIC = 0x574C5354
 HELLO, CHALLENGE, PROOF, WELCOME, REFUSED = range(1, 6)
 SET, GET, AWAIT = range(16, 19)
-CAS, HOLD, KEYS, CANCEL, PING, LEAVE, GATHER, QUIT = range(20, 28)
-GONE = 64
+CAS, HOLD, KEYS, CANCEL, PING, LEAVE = range(20, 26)
 NO_CALL = 0
 """The id of a request without a reply, and of a reply that ends the session."""
 
 KEY, VALUE, TOTAL = 512, 512 << 10, 64 << 20
 """Most bytes of a key, of a value, and of all that a store holds."""
 
-GREETING_FRAME, FRAME = 1 << 10, 8 << 20
+WATCHED = 4
+"""Most keys that one AWAIT waits for."""
+
+GREETING_FRAME, FRAME = 1 << 10, 4 << 20
 """Most bytes of a frame in the greeting, and after it."""
 
 SEAL = 16
 LONGEST_ATTEMPT = 5.0
 """Seconds for one attempt to connect, its greeting included."""
 
-ANSWER_SECONDS = 2.0
-"""Seconds that a store has to answer an all-gather after its limit."""
-
-LONGEST_MS = 864_000_000_000
-"""Most milliseconds that an all-gather may wait."""
-
-CALLS = {SET: ("set", "sa", "."), GET: ("get", "s", "o."), AWAIT: ("await", "so", "o."),
+CALLS = {SET: ("set", "sa", "."), GET: ("get", "s", "o."),
          CAS: ("compare and set", "soo", "?."), HOLD: ("hold", "sa", "?."),
          KEYS: ("keys", "s", "l.")}
 """Name of each request that begins with a key, and the forms of its fields and of its reply."""
 
-GATHER_FORM = "siBqsoi"
-"""Form of a GATHER before the values of ranks, which have the form "ia"."""
-
-_MORE = object()
-Guard = Tuple[str, Optional[bytes]]
 log = logging.getLogger("windlass")
 
 
@@ -71,11 +63,17 @@ def proof(token: bytes, whose: str, hello: bytes, challenge: bytes) -> bytes:
     return made.digest()
 
 
-def _sealer(key: bytes) -> Callable[[bytes], bytes]:
-    """Returns a function that gives the seal of each next frame of one direction."""
+def _sealer(key: bytes) -> Callable[..., bytes]:
+    """Returns a function that gives the seal of each next frame of one direction, from its parts."""
     numbers = itertools.count()
-    return lambda frame: hmac.new(
-        key, struct.pack(">q", next(numbers)) + frame, hashlib.sha256).digest()[:SEAL]
+
+    def seal(*parts: bytes) -> bytes:
+        made = hmac.new(key, struct.pack(">q", next(numbers)), hashlib.sha256)
+        for part in parts:
+            made.update(part)
+        return made.digest()[:SEAL]
+
+    return seal
 
 
 class Frames:
@@ -83,7 +81,7 @@ class Frames:
 
     def __init__(self) -> None:
         self._longest, self._seal_bytes, self._in = GREETING_FRAME, 0, bytearray()
-        self._seal_sent = self._seal_received = lambda frame: b""
+        self._seal_sent = self._seal_received = lambda *parts: b""
 
     def seal(self, token: bytes, hello: bytes, challenge: bytes, is_server: bool) -> None:
         """Seals each frame from now on."""
@@ -92,10 +90,14 @@ class Frames:
                 for whose in ("member", "server")]
         self._seal_sent, self._seal_received = reversed(both) if is_server else both
 
-    def made(self, *body: bytes | memoryview) -> bytes:
+    def parts(self, *body: bytes) -> list[bytes]:
+        """Returns the next frame to send, in parts that are not copied."""
+        parts = [struct.pack(">i", sum(map(len, body))), *body]
+        return [*parts, self._seal_sent(*parts)]
+
+    def made(self, *body: bytes) -> bytes:
         """Returns the next frame to send."""
-        frame = b"".join([struct.pack(">i", sum(map(len, body))), *body])
-        return frame + self._seal_sent(frame)
+        return b"".join(self.parts(*body))
 
     def took(self, data: bytes) -> None:
         """Adds received bytes."""
@@ -144,7 +146,6 @@ class Store:
         something else listens there, and what the store refuses this member with."""
         self.address = "%s:%d" % address
         self.lost: OSError | None = None  # why there are no more answers
-        self.has_first = False  # whether the store has said that rank 0 arrived
         self._id = NO_CALL
         self._fault = ""  # why this member last left a store
         who = f"connect to the store at {self.address} as rank {rank} of {size}"
@@ -263,10 +264,8 @@ class Store:
             self._heard = time.monotonic()
         return body
 
-    def _ask(self, kind: int, what: str, body: bytes, until: Deadline,
-             read: Callable[[Reader], Any]) -> Any:
-        """Sends a request, and returns the result of `read` for its reply. If the result is _MORE,
-        another reply follows."""
+    def _ask(self, kind: int, what: str, body: bytes, until: Deadline, form: str) -> list[Any]:
+        """Sends a request, and returns the fields of its reply."""
         self._id = self._id % 0x7FFFFFFF + 1
         try:
             if self.lost is not None:
@@ -276,16 +275,10 @@ class Store:
                 code, number, reader = self._reply(until)
                 if number != self._id:
                     continue  # it answers a PING, or a call that has passed its deadline
-                if code == GONE:
-                    raise PeerLostException("the other job gave up before they had connected")
                 if code != 0:
-                    text, faulty_ranks = printable(reader.field("s")), reader.ints(MOST_RANKS)
-                    reader.end()
-                    raise WindlassException.of(
-                        code, text if kind == GATHER else f"{what}: {text}", faulty_ranks)
-                result = read(reader)
-                if result is not _MORE:
-                    return result
+                    (text,) = reader.fields("s.")
+                    raise WindlassException.of(code, f"{what}: {printable(text)}")
+                return reader.fields(form)
         except socket.timeout:
             if kind == AWAIT:
                 with contextlib.suppress(OSError):
@@ -338,44 +331,25 @@ class Store:
         """Sends a key and values, which a deadline follows. Returns the field of the reply."""
         name, form, result = CALLS[kind]
         *fields, until = arguments
-        return self._ask(kind, f"{name} {fields[0]}", packed(form, *fields), until,
-                         lambda reader: next(iter(reader.fields(result)), None))
+        reply = self._ask(kind, f"{name} {fields[0]}", packed(form, *fields), until, result)
+        return next(iter(reply), None)
 
     # Each has the fields that CALLS gives it. None stands for no value.
     set = functools.partialmethod(_call, SET)
     get = functools.partialmethod(_call, GET)
-    await_other = functools.partialmethod(_call, AWAIT)  # waits until the value is another
     compare_and_set = functools.partialmethod(_call, CAS)  # True if the value was the first one
     hold = functools.partialmethod(_call, HOLD)  # lasts as long as this connection; True if it did
     keys = functools.partialmethod(_call, KEYS)
 
-    def gather(self, name: str, size: int, own: Mapping[int, bytes], is_last: bool,
-               until: Deadline, guard: Guard = ("", None)) -> list[bytes]:
-        """Takes part in one all-gather of the start `name`. Returns the value of each rank.
+    def await_any(self, seen: Mapping[str, bytes | None], until: Deadline) -> list[Any]:
+        """Waits until one of several keys has another value than in `seen`, where None stands for
+        no value. Returns the first such key, and its value."""
+        body = packed("i" + "so" * len(seen), len(seen), *itertools.chain(*seen.items()))
+        return self._ask(AWAIT, f"await {next(iter(seen))}", body, until, "so.")
 
-        size: number of ranks. own: the values of this process's ranks.
-        is_last: True if this all-gather ends the start.
-        guard: a key of the store, and its value until the other job gives up.
-        If the start fails, all ranks raise the same exception."""
-        limit = min(max(1, int(1000 * until.left())), LONGEST_MS)
-        body = packed(GATHER_FORM, name, size, is_last, limit, *guard, len(own))
-        body += b"".join(packed("ia", *each) for each in own.items())
-        values = bytearray()
-
-        def read(reader: Reader) -> Any:
-            state = reader.field("B")
-            self.has_first = True
-            if state == 0:
-                reader.end()
-                return _MORE
-            expect(state in (1, 2), f"values in state {state}")
-            values.extend(reader.rest())
-            expect(len(values) <= TOTAL, f"values of more than {TOTAL} bytes")
-            if state == 1:
-                return _MORE
-            return Reader(values).fields("a" * size + ".")
-
-        return self._ask(GATHER, f"start '{name}'", body, until.later(ANSWER_SECONDS), read)
+    def await_other(self, key: str, value: bytes | None, until: Deadline) -> bytes | None:
+        """Returns the value of a key once it is not `value`."""
+        return self.await_any({key: value}, until)[1]
 
     def close(self) -> None:
         end_connection(self._socket)

@@ -25,7 +25,7 @@ constexpr int kRanks = 4;
 constexpr uint64_t kPieceBytes = uint64_t{512} << 10;  // as Windlass sends
 constexpr uint64_t kMost = uint64_t{64} << 20;
 
-// What all processes see.
+// Memory that all processes map.
 struct Shared {
   std::atomic<uint32_t> steps[kRanks];
   unsigned char addresses[kRanks][4096];

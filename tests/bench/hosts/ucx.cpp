@@ -20,7 +20,7 @@ using hosts_bench::check;
 constexpr uint64_t kMost = hosts_bench::kLongPut;
 constexpr uint64_t kRoom = 4096;
 
-// What both processes see, to find one another by.
+// Memory that both processes map, by which they find one another.
 struct Shared {
   struct Side {
     std::atomic<uint32_t> steps;

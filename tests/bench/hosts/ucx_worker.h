@@ -16,7 +16,8 @@ inline void check(ucs_status_t status, const char* call) {
   std::_Exit(1);
 }
 
-// On the device that WINDLASS_UCX_NET_DEVICES names. They last as long as the process.
+// Opens the device that WINDLASS_UCX_NET_DEVICES names. Context and worker last as long as the
+// process.
 inline void makeWorker(uint64_t features, ucp_context_h* context, ucp_worker_h* worker) {
   ucp_config_t* config = nullptr;
   check(ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");

@@ -171,7 +171,7 @@ void forEachRow(const Local& local, int64_t columns, const Visit& visit) {
   }
 }
 
-// To nearest even; the values are no NaNs.
+// Rounds to nearest even. The values are not NaN.
 void castToBf16(uint16_t* to, const uint32_t* from, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     to[i] = static_cast<uint16_t>((from[i] + 0x7fff + (from[i] >> 16 & 1)) >> 16);

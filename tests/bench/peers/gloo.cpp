@@ -55,7 +55,7 @@ std::function<void(int)> callOf(const Context& context, const Shape& shape, floa
       return [=](int) { gloo::allgather(*options); };
     }
     case Operation::kReduceScatter: {
-      // In place: the sums stand at the start of the input.
+      // Gloo reduces in place: the sums stand at the start of the input.
       const std::vector<int> counts(shape.ranks, static_cast<int>(shape.row));
       const auto algorithm = std::make_shared<gloo::ReduceScatterHalvingDoubling<float>>(
           context, std::vector<float*>{in}, static_cast<int>(inputs), counts);

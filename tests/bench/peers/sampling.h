@@ -24,7 +24,7 @@
 
 namespace peers {
 
-// What a rank on a core of its own spins before it yields, as Windlass's benchmark has it.
+// Time that a rank with its own core spins before it yields, as in Windlass's benchmark.
 constexpr int64_t kSpinNs = 2'000;
 constexpr uint32_t kMostRanks = 64;
 constexpr uint32_t kMostIterations = 30000;
@@ -47,8 +47,8 @@ inline int64_t clockNs() {
   std::_Exit(1);
 }
 
-// What ranks share. Words that several write stand alone in two cache lines; so do the stamps of
-// different ranks.
+// Memory that ranks share. Each word that several ranks write has two cache lines of its own, and
+// so have the stamps of each rank.
 struct Shared {
   struct alignas(128) Word {
     std::atomic<uint32_t> value;
@@ -105,7 +105,7 @@ class LineUp {
   const int64_t spinNs_;
 };
 
-// One rank's part of what is sampled.
+// The work of one rank in a sample.
 struct Work {
   uint64_t bytes;                                   // the size, as the line names it
   std::function<void(uint64_t iteration)> rewrite;  // writes this rank's input, if it has one

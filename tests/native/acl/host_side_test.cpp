@@ -14,7 +14,7 @@ std::string text(const wl_error_t& error) {
   return error.message;
 }
 
-// What one rank comes to.
+// Result of one rank.
 struct Outcome {
   Code code = WL_OK;
   wl_error_t error = blankError();
@@ -137,7 +137,8 @@ TEST(AclCalls, OfAWindowComeInOrder) {
              "aclrtMallocPhysical 65536 device 1 type 1, kinds 0 0 0, 0",
              "aclrtReserveMemAddress 65536 0 null 0", "aclrtMapMem 65536 0 0",
              "aclrtMemSetAccess 65536 1:1:3",
-             // Zero before the handle is announced, and readable by the named processes alone.
+             // The memory is zero before the handle is announced, and only the named processes may
+             // read it.
              "aclrtMemset 65536 0 65536", "aclrtMemExportToShareableHandle 0 0",
              "aclrtMemSetPidToShareableHandle 1000 1002",
              // Each peer, from the next one on.
@@ -187,7 +188,8 @@ TEST(AclCalls, OfOneProcessExportNothing) {
   }
 }
 
-// A kernel of the test: each rank writes a word of its own into every part, by the context alone.
+// A kernel of the test: each rank writes a word of its own into every part. It uses only the
+// context.
 struct Arguments {
   uint64_t word;
 };
@@ -269,8 +271,9 @@ TEST(AclKernels, ThatDoNotEndAreAPassedDeadlineAndTheDeviceTakesNoOther) {
   EXPECT_EQ(standIn.held(), 0);
 }
 
-// Whichever call of rank 1 fails: that rank tells the call and the number, the others fail too or
-// had the window already, and nothing stays behind but what that call should have given back.
+// Each call of rank 1 fails in turn. That rank names the call and the number. The others fail too,
+// or had the window already. Nothing stays behind except the object that the failed call should
+// have freed.
 TEST(AclFailures, OfEachCallAreToldToAllAndLeaveNothing) {
   constexpr uint32_t kRanks = 3;
   constexpr int kError = 507899;
@@ -321,15 +324,16 @@ TEST(AclFailures, OfEachCallAreToldToAllAndLeaveNothing) {
       }
     }
     ++failed;
-    // What it should have given back stays, and what depends on that.
+    // The object that the failed call should have freed stays, and so do the objects that depend on
+    // it.
     const bool givesBack = call == "aclrtFree" || call == "aclrtUnmapMem" ||
                            call == "aclrtReleaseMemAddress" || call == "aclrtFreePhysical" ||
                            call == "aclrtDestroyStream" || call == "aclrtResetDevice";
     undone += givesBack ? 1 : 0;
     EXPECT_EQ(standIn.held() > 0, givesBack);
   }
-  // All calls of the windows' test but the first, and the four that run a kernel; and of those
-  // that give back: three parts of three, the context, the arguments, the stream and the device.
+  // All calls of the windows' test except the first, and the four that run a kernel. Among those
+  // that free: three parts of three, the context, the arguments, the stream and the device.
   EXPECT_EQ(failed, 43);
   EXPECT_EQ(undone, 13);
   StandIn::fresh();
@@ -351,7 +355,7 @@ TEST(AclFailures, OfAStartAreToldAndLeaveNothing) {
               std::string::npos)
         << error.message;
     EXPECT_EQ(standIn.held(), 0) << name;
-    // And it can be opened after that.
+    // The device can be opened after that.
     EXPECT_EQ(device.open(standIn.acl, 4, nullptr, &error), WL_OK) << error.message;
     EXPECT_EQ(device.close(&error), WL_OK) << error.message;
     EXPECT_EQ(standIn.held(), 0) << name;
@@ -391,7 +395,7 @@ TEST(AclFailures, WindowsOfDifferentSizesAreAMismatch) {
   EXPECT_EQ(standIn.held(), 0);
 }
 
-// Peers that state what rank 0 does, but that rank 2 lives in a process of its own.
+// Peers that state the same as rank 0, except that rank 2 lives in a process of its own.
 class Echo final : public AllRanks {
  public:
   Echo(uint32_t ranks, int32_t process) : ranks_(ranks), process_(process) {}

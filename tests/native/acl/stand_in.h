@@ -32,7 +32,7 @@ struct StandIn {
   int (*held)();
   void (*enqueue)(void* stream, void (*work)(void*, void*), void* context, void* arguments);
 
-  // As it is when nothing has happened yet.
+  // Returns the stand-in in its first state.
   static const StandIn& fresh() {
     static const StandIn one = open();
     one.reset();

@@ -283,7 +283,7 @@ TEST_P(Macros, FoldsIntegers) {
   });
 }
 
-// In place: the destination is one of the rows.
+// Folds in place: the destination is one of the rows.
 TEST_P(Macros, FoldsRowsInPlace) {
   each([&] {
     const DType dtype = anyFloat();
@@ -334,7 +334,7 @@ TEST_P(Macros, AddsAtomically) {
   });
 }
 
-// Each starts once all that the one before did is over, on every pipe.
+// Each macro starts after the previous one has ended on every pipe.
 TEST_P(Macros, ReadWhatTheOnesBeforeHaveMade) {
   each([&] {
     const std::vector<int64_t> shape = {1 + static_cast<int64_t>(random_() % 9000)};

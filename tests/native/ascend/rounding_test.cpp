@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How A2/A3 and A5 round, as native/isa/ascend has them convert and fold, against sim: for each
 // pair of float types and each reduction every value of 8 and of 16 bits, and of 32 bits those that
-// are special and random ones; under a sanitizer, of 16 bits one in sixteen. docs/kernels.md lists
+// are special and random ones; under a sanitizer, of 16 bits one in sixteen. docs/reference has
 // where the bits differ: nowhere.
 #include <gtest/gtest.h>
 
@@ -37,8 +37,8 @@ const Target kTargets[] = {{checked::kA2A3, kA2A3SimLimits}, {checked::kA5, kA5S
 
 class Rounding : public testing::TestWithParam<const Target*> {
  protected:
-  // Bit patterns of kValues elements: all that there are, as often as they fit, shuffled if asked;
-  // of larger types some that matter and random ones.
+  // Bit patterns of kValues elements. A small type has all patterns, repeated as often as they fit
+  // and shuffled on request. A larger type has the important ones and random ones.
   std::vector<unsigned char> values(DType dtype, bool shuffles) {
     const size_t size = sizeOf(dtype);
     std::vector<uint32_t> bits(static_cast<size_t>(kValues));

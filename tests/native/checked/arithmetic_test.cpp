@@ -22,7 +22,7 @@ using windlass::DType;
 
 constexpr size_t kCount = 16 * 32;
 
-// What one instruction makes of `from`, element by element; a chunk at a time.
+// Result of one instruction on `from`, element by element, one chunk at a time.
 template <typename To, typename From, typename Instruction>
 std::vector<To> through(const checked::Architecture& architecture, std::vector<From> from,
                         Instruction instruction) {
@@ -194,7 +194,7 @@ TEST(Arithmetic, SaturationIsTheDefaultButForSomePairs) {
   const std::vector<int32_t> integers = {40000, -40000};
   EXPECT_EQ(converted<int16_t>(integers, RoundMode::CAST_RINT), cut);
   EXPECT_EQ(saturated<int16_t>(kA5, integers, SaturationMode::ON), clamped);
-  // A2/A3 obeys a mode for those pairs alone.
+  // Only these pairs of types obey the saturation mode on A2/A3.
   const std::vector<float> large = {5e9f};
   EXPECT_EQ(saturated<int32_t>(kA2A3, large, SaturationMode::OFF), std::vector<int32_t>{INT32_MAX});
   EXPECT_EQ(saturated<int32_t>(kA5, large, SaturationMode::OFF), std::vector<int32_t>{705032704});

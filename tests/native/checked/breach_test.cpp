@@ -15,7 +15,7 @@ using checked::kA2A3;
 using checked::kA5;
 using checked::Rule;
 
-// What the mistake is; where nothing else is, the sound kernel runs on the same architecture.
+// One mistake. Where a field is empty, the sound kernel runs on the same architecture.
 struct Mistake {
   Rule rule;
   const char* what;

@@ -75,7 +75,8 @@ TEST(Pipes, ASoundKernelIsRightForEverySeed) {
   }
 }
 
-// Each edge is told whatever the seed, and matters: without it some orders give wrong bytes.
+// Each missing edge is reported for every seed. It matters: without the edge, some orders give
+// wrong bytes.
 TEST(Pipes, AMissingFlagIsAlwaysToldAndSometimesGivesWrongBytes) {
   for (uint32_t flag = 0; flag < 4; ++flag) {
     int wrong = 0;
@@ -174,8 +175,8 @@ TEST(Pipes, CountersSayWhatEachEngineDid) {
   EXPECT_EQ(counters.bufferBytes, 4 * kF32Bytes);
 }
 
-// With two pairs of tiles loads overlap stores: the whole takes little longer than the busiest
-// engine.
+// If two pairs of tiles are used, loads overlap stores: the whole takes little longer than the
+// busiest engine.
 TEST(Pipes, CyclesShowThatEnginesOverlap) {
   const auto cycles = [](bool inTurn) {
     TestMachine test(kA2A3);

@@ -18,7 +18,7 @@ namespace blocks_test {
 // f32, uneven pieces, and with two ranks and more the least work that is shared out.
 constexpr uint64_t kCount = kSlow > 1 ? 70'001 : 270'001;
 
-// What one rank holds after each of the operations.
+// Results of one rank after each operation.
 using Results = std::vector<std::vector<float>>;
 
 std::vector<float> input(int rank, uint64_t count, uint64_t seed) {

@@ -112,7 +112,7 @@ struct Stuck : Copies<BrokenOnRankOne> {
   }
 };
 
-// Where memory is short on rank 1.
+// Step in which memory is short on rank 1.
 enum class Short { kSession, kCore, kVerdict };
 
 template <Short where>
@@ -141,7 +141,7 @@ struct Starved : Copies<Whole> {
   }
 };
 
-// What each rank gets of one operation, and what it says.
+// Runs one operation and collects the code and the error of each rank.
 template <class Order, class Kernel = Copies<Order>>
 void runCopies(Comms& ranks, std::vector<int>* codes, std::vector<Error>* errors) {
   codes->assign(ranks.comms.size(), -1);
@@ -255,7 +255,7 @@ TEST(Checked, ASeedThatIsNoneIsRefused) {
   EXPECT_EXIT(create(), testing::ExitedWithCode(0), "WINDLASS_PIPE_SEED is '12x', and a seed is");
 }
 
-// What a breach tells, given back, is the order of every operation, so of that one too.
+// A seed that a breach reports, passed back, sets the order of every operation.
 TEST(Checked, ASeedThatIsGivenIsEveryOperations) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto seeds = [](const char* given) {

@@ -185,7 +185,7 @@ INSTANTIATE_TEST_SUITE_P(RanksAndCores, Sizes,
                          testing::Combine(testing::ValuesIn(rankCounts()),
                                           testing::Values(1, 64)));
 
-// On one core 16 MiB in all outgrow the caches.
+// With one core, 16 MiB in all exceed the caches.
 class Outgrown : public testing::TestWithParam<int> {};
 
 TEST_P(Outgrown, StreamsEveryByte) {

@@ -23,7 +23,7 @@ std::vector<Matrix> shapes(bool large) {
   return all;
 }
 
-// Of each size; what moves has no other difference.
+// One dtype of each size: moves depend only on the size.
 std::vector<int> dtypes() {
   if (!longForm()) return {WL_U8, WL_F32};
   return {WL_U8, WL_BF16, WL_F32, WL_C64};
@@ -72,7 +72,7 @@ TEST_P(Columns, LieSideBySideOnEveryRank) {
   }
 }
 
-// Of f32 with exact sums and with factors, otherwise of integers.
+// Elements of f32, with exact sums and with factors, and of integers otherwise.
 template <class T>
 T elementAt(int rank, uint64_t row, uint64_t column) {
   return static_cast<T>(byteAt(rank, row, column, 0) % 32);

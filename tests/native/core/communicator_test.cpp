@@ -198,7 +198,8 @@ TEST(Wait, ASleeperIsRungByWhoeverItWaitsFor) {
   for (const int cores : {1, 64}) {
     LocalRanks ranks(2, 20'000'000'000, 1, cores);
     const windlass::Doorbell& bell = ranks.comms[0]->comm.group().lines(0).bell;
-    // A rank that is neither asleep nor on its way there wakes by itself: that round shows nothing.
+    // A rank that is not asleep and not about to sleep wakes without help, so that round shows
+    // nothing.
     for (int round = 0; round < 200 && bell.ring.load() == 0; ++round) {
       std::thread sleeper([&] {
         Error error;

@@ -39,7 +39,7 @@ inline std::vector<Crew> crews(std::vector<Crew> all) {
   return all;
 }
 
-// What all processes of a crew and the test see.
+// Memory that all processes of a crew and the test share.
 struct Board {
   std::atomic<int> at[kMostCrew];  // of each rank: how far it is, as its test counts
   std::atomic<int64_t> struckNs;   // when the test killed or stopped a process
@@ -94,7 +94,8 @@ class Muster {
   // The test's own view of the control block.
   wl_group_t* attach() const { return all_->attach(); }
 
-  // Runs the body on every rank, and `meanwhile` beside them. In one process: threads of this one.
+  // Runs the body on every rank, and `meanwhile` at the same time. One process: the ranks are
+  // threads of this process.
   void run(const std::function<void(Mate&)>& body, const std::function<void()>& meanwhile = {}) {
     if (crew_.processes == 1) {
       wl_group_t* group = nullptr;
@@ -135,13 +136,14 @@ class Muster {
   std::optional<Forks> forks_;  // the first to go
 };
 
-// What element `i` of what `rank` brings in round `round` is.
+// Element `i` of the input of `rank` in round `round`.
 inline uint32_t broughtBy(int rank, uint32_t round, uint64_t i) {
   return stamp(round, static_cast<uint32_t>(rank), 0, i);
 }
 
-// Whether all-gathers of `count` elements of each rank in a window of the communicator bring what
-// each rank, which `former` numbers, brought; 0, or the code that was not WL_OK.
+// Runs all-gathers of `count` elements a rank in a window of the communicator, and checks each
+// rank's elements. `former` holds the ranks' former numbers. Returns 0, or the code that was not
+// WL_OK.
 inline int32_t checkedGathers(const Mate& mate, wl_comm_t* comm, const std::vector<int>& former,
                               uint64_t count, uint32_t rounds, Error* error) {
   const int size = wl_comm_size(comm);

@@ -22,8 +22,8 @@ struct Late {
 
 class NeverComes : public testing::TestWithParam<Late> {};
 
-// The latest that any rank learnt of the missing one, after the deadline; INT64_MAX where other
-// work kept more ranks from coming by then, which all name too.
+// Latest time after the deadline at which a rank learnt of the missing rank. INT64_MAX if other
+// work kept more ranks from arriving by then, all of which are named too.
 int64_t latest(int n, int cores, int64_t deadline, uint64_t count) {
   const int missing = n / 2;
   std::atomic<int64_t> worst{0};

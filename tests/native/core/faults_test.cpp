@@ -12,7 +12,7 @@ namespace faults_test {
 
 constexpr uint64_t kWindow = uint64_t{4} << 20;  // of each rank
 
-// What one rank has for its calls.
+// Memory that one rank uses for its calls.
 struct Work {
   Mate& mate;
   wl_window_t* window;
@@ -190,7 +190,7 @@ class Faults : public testing::TestWithParam<std::tuple<Crew, size_t>> {
   const Crew crew = std::get<0>(GetParam());
   const Kind& kind = kKinds[std::get<1>(GetParam())];
 
-  // Until it is in an item, or the moment has come.
+  // Waits until the victim is in an item, or until the moment has passed.
   void awaitMoment(Muster& muster, int victim, int64_t momentUs) const {
     EXPECT_TRUE(muster.board().awaitAll(crew, kAtWork));
     usleep(static_cast<useconds_t>(momentUs));
@@ -215,7 +215,7 @@ class Faults : public testing::TestWithParam<std::tuple<Crew, size_t>> {
           EXPECT_OF_MATE(mate, wl_window_create(mate.comm, kWindow, 0, &work.window, &error) ==
                                    WL_OK);
           if (kind.step == transferStep) work.transfer = registerGather(work);
-          // Threads that a rank has come with its first steps.
+          // A rank starts its threads with its first steps.
           for (; work.round < 2; ++work.round)
             EXPECT_OF_MATE(mate, kind.step(work, &error) == WL_OK);
           Held held = {};
@@ -277,7 +277,7 @@ TEST_P(Faults, AKillShowsAtOnceAndTheOthersGoOn) {
         random, 20'000 * kMs, SIGKILL,
         [&](Work& work, int32_t code, const Error& error, const Held& before, int victim) {
           const Mate& mate = work.mate;
-          // Of a part that ended first, Aborted.
+          // A part that ended first returns Aborted.
           const bool isNamed = code == WL_PEER_LOST || (kind.makesParts && code == WL_ABORTED);
           if (!isNamed) std::fprintf(stderr, "%d: %s\n", code, error.message);
           EXPECT_OF_MATE(mate, isNamed);

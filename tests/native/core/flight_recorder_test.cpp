@@ -24,7 +24,7 @@ std::vector<wl_record_t> recorded(const wl_comm_t* comm, int rank, int capacity 
   return records;
 }
 
-// Until that rank waits inside the operation. Its entry is stamped by then.
+// Waits until that rank waits inside the operation. Its entry is stamped by then.
 void awaitWait(wl_comm_t* comm, int rank, int operation) {
   wl_rank_state_t state = {};
   state.struct_size = sizeof state;
@@ -180,6 +180,60 @@ TEST(Recorded, TheEndOfWhatMovesALotIsStamped) {
   EXPECT_LE(record.left_ns - record.entered_ns, took + kMs);
 }
 
+wl_totals_t totalsOf(const wl_comm_t* comm, int operation) {
+  wl_totals_t totals = {};
+  totals.struct_size = sizeof totals;
+  EXPECT_EQ(WL_OK, wl_comm_totals(comm, operation, &totals));
+  return totals;
+}
+
+TEST(Totals, AddUpAllThatARankHasEndedByOperation) {
+  constexpr uint32_t kCalls = 3 * WL_RECORDS;  // more than are recorded
+  LocalRanks ranks(2);
+  std::vector<uint64_t> waited(2);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    Error error;
+    for (uint32_t i = 1; i <= kCalls; ++i) {
+      ASSERT_EQ(WL_OK, exchange(comm, i, &error)) << error.message;
+      waited[static_cast<size_t>(rank)] +=
+          static_cast<uint64_t>(recorded(comm, rank, 1).at(0).waited_ns);
+    }
+  });
+  uint64_t bytes = 0;
+  for (uint32_t i = 1; i <= kCalls; ++i) bytes += 2 * countOf(i);
+  for (size_t rank = 0; rank < 2; ++rank) {
+    const wl_totals_t totals = totalsOf(ranks.comms[rank], WL_OP_ALL_TO_ALL);
+    EXPECT_EQ(kCalls, totals.calls);
+    EXPECT_EQ(0u, totals.failures);
+    EXPECT_EQ(bytes, totals.bytes);
+    EXPECT_EQ(waited[rank], totals.waited_ns);
+    EXPECT_EQ(0u, totalsOf(ranks.comms[rank], WL_OP_BARRIER).calls);
+  }
+}
+
+TEST(Totals, CountAFailureOfTheRankThatHasIt) {
+  LocalRanks ranks(2, 20 * kMs);
+  Error error;
+  ASSERT_EQ(WL_DEADLINE_EXCEEDED, callBarrier(ranks.comms[0], 0, &error));
+  const wl_totals_t totals = totalsOf(ranks.comms[0], WL_OP_BARRIER);
+  EXPECT_EQ(1u, totals.calls);
+  EXPECT_EQ(1u, totals.failures);
+  EXPECT_GE(totals.waited_ns, static_cast<uint64_t>(10 * kMs));
+  EXPECT_EQ(0u, totalsOf(ranks.comms[1], WL_OP_BARRIER).calls);
+}
+
+TEST(Totals, RefuseWrongArguments) {
+  LocalRanks ranks(1);
+  wl_totals_t totals = {};
+  totals.struct_size = sizeof totals;
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_comm_totals(nullptr, WL_OP_BARRIER, &totals));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_comm_totals(ranks.comms[0], WL_OP_NONE, &totals));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_comm_totals(ranks.comms[0], WL_OP_COUNT, &totals));
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_comm_totals(ranks.comms[0], WL_OP_BARRIER, nullptr));
+  totals.struct_size = sizeof totals - 1;
+  EXPECT_EQ(WL_INVALID_ARGUMENT, wl_comm_totals(ranks.comms[0], WL_OP_BARRIER, &totals));
+}
+
 TEST(Recorded, AnOperationInProgressAndHowItFailed) {
   LocalRanks ranks(2, 20'000 * kMs);
   std::thread waiting([&] {
@@ -202,7 +256,8 @@ TEST(Recorded, AnOperationInProgressAndHowItFailed) {
   EXPECT_TRUE(recorded(ranks.comms[1], 1).empty());
 }
 
-// A writer that goes round as fast as it can, and a reader of what is rewritten next.
+// A writer cycles through the records at full speed, and a reader reads the records that are
+// rewritten next.
 TEST(Recorded, AReaderNeverSeesHalfOfARecord) {
   using windlass::Descriptor;
   using windlass::FlightRecorder;
@@ -306,7 +361,7 @@ TEST(Recorded, RefusesWrongArgumentsAndKeepsToTheCallersStride) {
 
 // The text without the process of each rank, which it names where ranks live in several.
 std::string withoutProcesses(std::string text) {
-  // Of processes without rank 0, which end with its communicator.
+  // Removes the names of processes without rank 0, which end with its communicator.
   if (text.empty()) return text;
   EXPECT_EQ(processes(2) > 0, text.find(" (process ") != std::string::npos) << text;
   for (size_t at; (at = text.find(" (process ")) != std::string::npos;)

@@ -79,7 +79,7 @@ TEST(ForkedRanks, ADeathEndsEveryWaitAtOnceAndNamesTheRank) {
         "process " + std::to_string(*pid) + " on " + host +
         " has ended: rank 1 is lost: it finished barrier #4294967";
     CHECK_IN_CHILD(contains(error.message, expected));
-    // What those that live wait in, and for whom.
+    // The error names the operations of the live ranks and the ranks for which they wait.
     CHECK_IN_CHILD(contains(error.message, "it is in barrier #4294967"));
     CHECK_IN_CHILD(contains(error.message, "and waits for "));
     CHECK_IN_CHILD(error.operation == WL_OP_BARRIER && error.observer % 2 == 0);
@@ -153,7 +153,7 @@ TEST(ForkedRanks, AProcessThatEndedBeforeItWasWatchedIsLostAtOnce) {
   Error error;
   ASSERT_EQ(WL_OK, wl_group_join(group, 0, &comm, &error)) << error.message;
   const int32_t rank = 2;
-  // Of that number, but started at another time: its number went to another one.
+  // A process with that number, started at another time: the number went to another process.
   process.started = own + 1'000'000;
   ASSERT_EQ(WL_OK, wl_group_watch(group, &process, &rank, 1, 0, &error)) << error.message;
   EXPECT_EQ(WL_PEER_LOST, wl_comm_status(comm, &error));
@@ -203,7 +203,7 @@ TEST(ForkedRanks, ADeathHalfWayThroughARecordLeavesItToTheNextObserver) {
         return page(&record) == page(&shared) && page(&record.message[1'000]) != page(&shared);
       };
       while (!isAcross(shared.records[crosses])) ++crosses;
-      // As if others had died in the records before.
+      // Pretend that other processes died in the earlier records.
       shared.failing = crosses;
       // Not a sanitizer's to report.
       signal(SIGSEGV, SIG_DFL);
@@ -238,7 +238,7 @@ TEST(ForkedRanks, AreNotLostWhereTheyCannotBeLookedAt) {
     setrlimit(RLIMIT_NOFILE, &few);
     const int32_t code = wl_group_watch(group, &process, ranks, 1, 0, &error);
     setrlimit(RLIMIT_NOFILE, &before);
-    // What sees the namespace needs no file of its own.
+    // A process that sees the namespace needs no file of its own.
     EXPECT_EQ(WL_RESOURCE, code) << free << " free: " << error.message;
   }
   EXPECT_EQ(WL_OK, wl_group_watch(group, &process, ranks, 1, 0, &error)) << error.message;
@@ -258,7 +258,8 @@ TEST(ForkedRanks, JoinOnce) {
   wl_group_t* other = all.attach();
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_join(other, 1, &again, &error));
   EXPECT_TRUE(contains(error.message, "rank 1 joined already"));
-  // Nor once the first is gone: peers would take its successor's words for those of before.
+  // The second may not join after the first is gone either: peers would take its words for those of
+  // the first.
   wl_comm_free(comm);
   EXPECT_EQ(WL_INVALID_ARGUMENT, wl_group_join(other, 1, &again, &error));
   for (wl_group_t* each : {group, other}) wl_group_release(each);

@@ -110,7 +110,8 @@ class ForkedGroup {
   ForkedGroup(const wl_group_config_t& config, int processes)
       : processes_(processes), ranks_(config.ranks) {
     if (processes > kMostProcesses) std::abort();
-    // By a fork as well: a process that has opened a GPU's driver has no forks that can use one.
+    // Make the group in a fork: a process that has opened a GPU's driver cannot fork processes that
+    // use one.
     const Shared<Made> made;
     Forks maker(1, [&](int) {
       Error error;
@@ -142,7 +143,7 @@ class ForkedGroup {
     return windlass_test::ranksOf(process, processes_, ranks_);
   }
 
-  // In process `own`: has it watch the others, once they have come.
+  // In process `own`: watches the other processes, once they have arrived.
   void watchOthers(wl_group_t* group, int own, int64_t silenceNs) const {
     roster_->names[own] = self();
     roster_->isThere[own] = 1;

@@ -208,7 +208,7 @@ struct TwoPhases : OneItem {
   static uint32_t phases(const Launch&) { return 2; }
 };
 
-// Of a rank that entered operation 1 and waits, with `phases` phases of its own items run.
+// Enters operation 1 as a rank that waits, with `phases` phases of its own items run.
 void enterAndWait(windlass::RankLines& lines, uint32_t phases) {
   lines.entry[1].descriptor = Descriptor::of(WL_OP_TRANSFER, 1);
   lines.state.busy = 1;

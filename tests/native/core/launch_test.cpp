@@ -105,7 +105,7 @@ TEST(Launch, HasTheInstructionsOfAllTargets) {
   });
 }
 
-// The kernels that docs/kernels.md shows, on 0, 1, one tile, one more, and many elements.
+// The kernels that the pages on kernels show, on 0, 1, one tile, one more, and many elements.
 TEST(Launch, RunsTheKernelsOfThePage) {
   for (const int n : launchRanks()) {
     for (const int64_t count : {0, 1, 4096, 4097, 10'000}) {
@@ -280,7 +280,7 @@ TEST(LaunchArguments, AreHeldAgainstTheTable) {
   expectRefused("its plan changes what the launch is given", lost(7), "lost");
 }
 
-// What a kernel does with its arguments that they don't allow ends its launch, and that alone.
+// A kernel that uses an argument in a forbidden way ends its own launch and no other.
 TEST(LaunchArguments, AreHeldAgainstTheirUse) {
   const char* const texts[] = {
       "its code takes argument 3, and the last is 2: misused(f32 in, written f32 out, scalar i32 "
@@ -418,7 +418,7 @@ void holdUp(int64_t deadlineNs, int code, const std::string& what,
 }
 
 TEST(Launch, EndsAtTheDeadlineAndNamesWhomAKernelWaitsFor) {
-  // Where looks at signals are seen, the phase that waits is told of.
+  // On targets that see looks at signals, the error names the phase that waits.
   if (isChecked()) {
     holdUp(400 * kMs, WL_DEVICE,
            "phase-waits: kernel gate, rank 1, block 0, instruction 2 of phase 0, TTEST: ",
@@ -482,7 +482,7 @@ class File {
   std::string& bytes() { return bytes_; }
   const std::string& path() const { return path_; }
   Elf64_Ehdr& header() { return *reinterpret_cast<Elf64_Ehdr*>(bytes_.data()); }
-  // What it exports; nullptr: nothing of that name.
+  // Symbol that the library exports. nullptr: no symbol of that name.
   Elf64_Sym* symbol(const std::string& name) {
     const auto* sections = reinterpret_cast<const Elf64_Shdr*>(bytes_.data() + header().e_shoff);
     for (int i = 0; i < header().e_shnum; ++i) {
@@ -502,7 +502,7 @@ class File {
     return end;
   }
 
-  // Where all that is loaded of it ends, from its start.
+  // End of the loaded part, from the start of the library.
   uint64_t memoryEnd() {
     auto* segments = reinterpret_cast<const Elf64_Phdr*>(bytes_.data() + header().e_phoff);
     uint64_t end = 0;
@@ -546,7 +546,7 @@ TEST(KernelLibrary, IsLoadedOnce) {
   EXPECT_EQ(nullptr, wl_kernel_signature(library(), -1));
 }
 
-// As many as a service loads that builds its kernels as it runs: each under its own name.
+// A service that builds its kernels at run time loads many, each under its own name.
 TEST(KernelLibrary, ComesOneAfterTheOther) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("windlass-" + std::to_string(getpid()));
@@ -586,7 +586,7 @@ TEST(KernelLibrary, OfAFileThatIsNoneIsRefused) {
   file.expectRefused(WL_INVALID_ARGUMENT, "is no shared library");
   file.bytes() = "";
   file.expectRefused(WL_INVALID_ARGUMENT, "is no shared library");
-  // What follows the last segment, as symbols for a debugger, nobody loads.
+  // Nothing loads the part after the last segment, such as symbols for a debugger.
   for (const size_t length : {size_t{64}, size_t{200}, segmentsEnd - 1}) {
     file.bytes() = whole.substr(0, length);
     file.expectRefused(WL_INVALID_ARGUMENT, "is cut short");
@@ -613,7 +613,7 @@ TEST(KernelLibrary, OfAFileThatIsNoneIsRefused) {
 
 TEST(KernelLibrary, WhoseTableLiesElsewhereIsRefused) {
   const std::string symbol = "windlass_kernel_table";
-  // What a process has loaded of a name it doesn't load again.
+  // A process does not load a name again that it has loaded.
   for (const char* where : {"behind all that is loaded", "in part behind it", "between words"}) {
     File file(fileOf("test_kernels"));
     ASSERT_NE(nullptr, file.symbol(symbol));

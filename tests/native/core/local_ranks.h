@@ -65,8 +65,8 @@ inline int processes(int ranks) {
   return launch() == "threads" ? 0 : (std::abort(), 0);
 }
 
-// Ranks that follow one another are on different hosts where a host is one process, and where it
-// has one a rank on the same, as launchers have it.
+// Host of a process. If a host is one process, consecutive ranks are on different hosts. Otherwise
+// consecutive ranks share a host, as launchers place them.
 inline int hostOfProcess(int process, int count, int apart) {
   return process * apart / count;
 }
@@ -89,8 +89,8 @@ inline int repetitions(int usual, int most) {
   return isTenth() ? std::max(usual, most / 10) : usual;
 }
 
-// Whether the target runs kernels on an emulator of an architecture, which takes a hundred times as
-// long, and where ranks reach windows of one another alone.
+// True if the target runs kernels on an emulator of an architecture. That takes a hundred times as
+// long, and ranks reach only windows of one another.
 inline bool isChecked() {
   static const bool is = std::strcmp(wl_target(), "sim") != 0;
   return is;
@@ -213,7 +213,7 @@ struct LocalRanks {
   // Whether the rank is one of this process.
   bool isOwn(int rank) const { return !others || rank % others->count() == others->own(); }
 
-  // Of ranks that live in several processes; it is the last to go.
+  // Processes of the other ranks, if the ranks live in several. The last member to be destroyed.
   std::unique_ptr<TestProcesses> others;
   wl_group_t* group = nullptr;
   std::vector<wl_comm_t*> comms;  // null for those of other processes
@@ -267,7 +267,7 @@ struct LocalRanks {
     const int count = others->count();
     const int host = hostOfProcess(others->own(), count, hosts(size()));
     for (int process = 0; process < count; ++process) {
-      // What lives on another host shows by the wire alone.
+      // Only the wire shows the state of processes on another host.
       if (process != others->own() && hostOfProcess(process, count, hosts(size())) == host) {
         watch(group, others->name(process), ranksOf(process, others->count(), size()), 0);
       }

@@ -79,7 +79,7 @@ class Members {
   std::vector<int> results;
 };
 
-// As its results are where nothing is wrong.
+// Results of all processes if nothing fails.
 inline std::vector<int> allWell(const Spread& spread) {
   return std::vector<int>(static_cast<size_t>(spread.processes), 0);
 }

@@ -25,7 +25,7 @@ using windlass::MemoryPool;
 
 constexpr uint64_t kLineBytes = MemoryPool::kAlignment;
 
-// Which pages from there on have memory, whoever maps them.
+// Pages from `memory` on that have memory in any process.
 std::vector<bool> resident(const void* memory, uint64_t pages) {
   std::vector<unsigned char> found(pages);
   if (mincore(const_cast<void*>(memory), pages * kPage, found.data()) != 0) std::abort();
@@ -348,7 +348,7 @@ TEST(Pools, MoveToAndFromWindows) {
     ASSERT_EQ(WL_OK, windows.get(rank, row.tensor(local, WL_U32), rank, remote, &error));
     for (uint32_t i = 0; i < 100; ++i)
       ASSERT_EQ(stamp(1, static_cast<uint32_t>(1 - rank), 0, i), local[i]);
-    // Of a peer's, what lies in a window is named.
+    // An error about a peer's memory names the part that lies in a window.
     const wl_tensor_t piece = row.tensor(local, WL_U32);
     EXPECT_EQ(WL_INVALID_ARGUMENT, windows.put(rank, piece, 1 - rank, piece, &error));
     EXPECT_TRUE(contains(error.message, "reaches outside this rank's part of the window"));

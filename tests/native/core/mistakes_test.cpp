@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a checked target says of kernels of a library that break a rule: it fails the launch, and
-// docs/kernels.md quotes it.
+// docs/reference/kernel-mistakes.md quotes it.
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -11,7 +11,7 @@
 namespace windlass_test {
 namespace mistakes_test {
 
-// Which rank came first is another matter each time.
+// Removes the rank numbers: another rank comes first in each run.
 std::string steady(std::string text) {
   const char* word = "rank ";
   for (size_t at = 0; (at = text.find(word, at)) != std::string::npos;) {
@@ -22,7 +22,7 @@ std::string steady(std::string text) {
   return text;
 }
 
-// What all ranks are told of one launch on `count` elements: the breaches, a line each.
+// Breaches that all ranks report for one launch on `count` elements, one line each.
 std::vector<std::string> breachesOf(const std::string& name, int64_t count) {
   constexpr int kRanks = 3;
   LocalRanks ranks(kRanks);
@@ -55,21 +55,21 @@ std::vector<std::string> breachesOf(const std::string& name, int64_t count) {
   return lines;
 }
 
-std::string page() {
-  std::ifstream file(WINDLASS_KERNEL_PAGE);
+std::string page(const char* name) {
+  std::ifstream file(std::string(WINDLASS_REFERENCE_PAGES) + name);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// All that is said stands on the page, as a5sim has it.
+// Each reported line stands on the page, in the words of a5sim.
 void expectRefused(const std::string& name, int64_t count, const std::string& rule) {
   const std::vector<std::string> lines = breachesOf(name, count);
   ASSERT_FALSE(lines.empty());
-  const std::string told = steady(page());
+  const std::string told = steady(page("kernel-mistakes.md"));
   for (const std::string& line : lines) {
     EXPECT_TRUE(contains(line.c_str(), rule + ": kernel " + name + ", rank "));
     if (std::string(wl_target()) == "a5sim") {
       EXPECT_TRUE(told.find(steady(line)) != std::string::npos)
-          << "docs/kernels.md lacks\n" << line;
+          << "docs/reference/kernel-mistakes.md lacks\n" << line;
     }
   }
 }
@@ -87,7 +87,7 @@ TEST(Mistakes, AreToldAsThePageOnKernelsSays) {
 }
 
 TEST(Mistakes, ThePageNamesEveryRule) {
-  const std::string text = page();
+  const std::string text = page("kernel-instructions.md");
   for (int rule = 0; rule < windlass::checked::kRules; ++rule) {
     const std::string name = nameOf(static_cast<windlass::checked::Rule>(rule));
     EXPECT_NE(text.find("`" + name + "`"), std::string::npos) << name;
@@ -125,7 +125,7 @@ TEST(Mistakes, OfTwoBlocksOfARankAreFoundOnTwoCores) {
   }
 }
 
-// However often a rule is broken, all that is said has room.
+// The report has room for all breaches, however often a rule is broken.
 TEST(Mistakes, AreToldWhole) {
   if (!isChecked()) GTEST_SKIP() << "sim checks nothing";
   LocalRanks ranks(2);

@@ -16,7 +16,8 @@
 
 namespace windlass_test {
 
-// Of each host, from the first on; none: hosts are this machine's loopback.
+// Network namespace of each host, from the first host on. Empty: all hosts use this machine's
+// loopback.
 inline const std::vector<std::string>& namespaces() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
@@ -38,7 +39,7 @@ inline int mostHosts() {
   return given == nullptr ? 2 : std::atoi(given);
 }
 
-// Has this thread, and those that it starts, live on that host.
+// Moves this thread, and the threads that it starts, to that host.
 inline void enterHost(int host) {
   if (namespaces().empty()) return;
   const std::string path = "/run/netns/" + namespaces().at(static_cast<size_t>(host));

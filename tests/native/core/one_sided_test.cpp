@@ -76,7 +76,7 @@ TEST_P(Moves, PutAndGetMoveTheElementsOfAViewAndNoOther) {
         ASSERT_EQ(WL_OK, windows.wait(rank, from, 0, round, &error)) << error.message;
         wrong += std::memcmp(inbox, expected.data(), expected.size()) != 0;
 
-        // What came back is what was sent.
+        // The received bytes are equal to the sent ones.
         Bytes back(own.size(), 0x3c), whole(own.size(), 0x3c);
         moveSlowly(whole.data(), local, own.data(), local, size);
         ASSERT_EQ(WL_OK, windows.get(rank, local.tensor(back.data(), dtype), to, outbox, &error))
@@ -260,7 +260,8 @@ TEST(OneSided, ANotifyRingsASleeper) {
     Windows windows(ranks, 0, 1);
     const windlass::Doorbell& bell = ranks.comms[0]->comm.group().lines(0).bell;
     const uint32_t before = bell.ring.load();
-    // A rank that is neither asleep nor on its way there wakes by itself: that round shows nothing.
+    // A rank that is not asleep and not about to sleep wakes without help, so that round shows
+    // nothing.
     for (uint32_t round = 1; round <= 200 && bell.ring.load() == before; ++round) {
       std::thread sleeper([&] {
         Error error;

@@ -95,7 +95,7 @@ void write(uint8_t* to, int64_t bytes, uint32_t round, size_t from, size_t peer)
   for (int64_t i = 0; i < bytes; ++i) to[i] = byteOf(round, from, peer, i);
 }
 
-// What rank `to` holds once the parts have come: the reference.
+// Reference for the bytes of rank `to` after the operation.
 std::vector<uint8_t> expected(const Matrix& counts, size_t to, const List& offsets, int64_t width,
                               size_t size, uint32_t round) {
   std::vector<uint8_t> bytes(size, kUntouched);
@@ -202,7 +202,7 @@ TEST_P(Parts, AllGatherPutsEveryInputWhereItsCountSays) {
   }
 }
 
-// Sums whose bits are right in the canonical order alone.
+// Values whose sum has the right bits only in the canonical order.
 float floatAt(size_t rank, int64_t index) {
   const uint32_t bits = stamp(3, static_cast<uint32_t>(rank), 0, static_cast<uint64_t>(index));
   return (static_cast<float>(bits >> 8 & 0xffff) / 4096 - 8) *
@@ -366,7 +366,7 @@ testing::AssertionResult says(const char* text, const std::string& part) {
 TEST(PartsMismatch, NamesBothSidesAndBothCountsBeforeThePeersElementsAreWritten) {
   constexpr int64_t kPart = 50'000;
   constexpr uint64_t kAll = 4 * kPart;
-  // Of six each rank comes last once with either number of cores.
+  // In six attempts, each rank comes last once with either number of cores.
   const int attempts = few() ? 6 : 42;
   for (int attempt = 0; attempt < attempts; ++attempt) {
     const int cores = attempt % 2 == 0 ? 1 : 64;

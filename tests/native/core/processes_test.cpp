@@ -56,7 +56,7 @@ class SharedFile {
   SharedFile(const SharedFile&) = delete;
   SharedFile& operator=(const SharedFile&) = delete;
 
-  // As process `process` maps it.
+  // Attaches the group as process `process` maps it.
   std::shared_ptr<Group> attach(int process) const {
     void* memory = map(ranges_[process], MAP_FIXED);
     std::shared_ptr<Group> group = Group::attach(memory, nullptr, windlass::PeerMemoryUse::kAuto);
@@ -120,8 +120,8 @@ std::vector<int> inTwoProcesses(const Shape& shape,
 
 const std::vector<int> kAllWell = {0, 0};
 
-// What element `i` of what `rank` brings to an operation is; any operation's expected result
-// follows.
+// Element `i` of the input of `rank` to an operation. The expected result of any operation follows
+// from it.
 uint32_t valueOf(uint32_t round, uint32_t rank, uint64_t i) {
   return (round * 2654435761u + rank * 40503u + static_cast<uint32_t>(i) * 2246822519u) | 1u;
 }
@@ -309,7 +309,8 @@ TEST_P(Processes, RunTransfersBetweenWindows) {
                   for (int64_t i = 0; i < count; ++i)
                     window[i] = valueOf(version, comm.rank(), static_cast<uint64_t>(i));
                   std::fill(into, into + all, 0);
-                  // By turns a version that all state, and one that a rank names.
+                  // Alternates between a version that all ranks state and one that a single rank
+                  // names.
                   int64_t named = comm.rank() == 0 ? int64_t{version} : WL_ANY_VERSION;
                   const int code = version % 2 == 0 ? transfer.run(version, 0, &error)
                                                     : transfer.move(1, &named, 0, &error);

@@ -46,7 +46,7 @@ T combine(T a, T b, int op) {
   }
 }
 
-// What an exclusive scan gives on rank 0.
+// Result of an exclusive scan on rank 0.
 template <class T>
 T identity(int op) {
   using Limits = std::numeric_limits<T>;
@@ -83,7 +83,7 @@ struct Typed<int64_t> {
   static constexpr int kDType = WL_I64;
 };
 
-// What the collectives should give, element by element, worked out once for all ranks.
+// Expected results of the collectives, element by element, computed once for all ranks.
 template <class T>
 struct Reference {
   using Elements = std::vector<T>;
@@ -108,7 +108,7 @@ struct Reference {
     }
   }
 
-  // What an all-reduce gives.
+  // Expected result of an all-reduce.
   const Elements& reduced(int algorithm, int op) const {
     if (n == 1 || algorithm < WL_RING) return folded[op];
     return algorithm == WL_RING ? oneRing[op] : twoRings[op];
@@ -288,8 +288,8 @@ void checkAll(LocalRanks& ranks, const std::vector<uint64_t>& counts) {
               continue;
             }
             ASSERT_EQ(WL_OK, code) << error.message;
-            // What lies outside of windows is pulled between processes, and between devices, in the
-            // canonical order.
+            // Ordinary memory is pulled between processes, and between devices, in the canonical
+            // order.
             const T* canonical = want.folded[op].data();
             const bool mayBePulled = ranks.others || isChecked();
             const bool isPulled =
@@ -415,8 +415,8 @@ void checkLong(wl_comm_t* comm, int rank, int n, uint64_t count, uint64_t first,
   compare(result, want.data(), count, what);
 }
 
-// Reductions of many pieces, which take other ways than short ones where ranks don't share memory,
-// in turn with what leaves its traces in the same places.
+// Reductions of many pieces alternate with short operations that use the same memory. Without
+// shared memory, long reductions take another path than short ones.
 TEST(LongReductions, KeepTheirBitsInTurnWithOthers) {
   for (const int n : rankCounts()) {
     LocalRanks ranks(n);

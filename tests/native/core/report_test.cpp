@@ -227,7 +227,7 @@ TEST(Report, NamesWhatItCannotLookInto) {
   EXPECT_EQ(WL_PEER_LOST, wl_process_named(999'999'999, &process, &error));
   EXPECT_TRUE(contains(error.message, "there is no process 999999999"));
 
-  // What is no memory, may shrink, or holds nothing.
+  // A file that is not memory, may shrink, or is empty.
   int pipes[2] = {};
   ASSERT_EQ(0, pipe2(pipes, O_CLOEXEC));
   EXPECT_EQ(WL_INVALID_ARGUMENT, Report(own, pipes[0]).code());
@@ -295,7 +295,7 @@ class Scribbled {
   unsigned char* memory_;
 };
 
-// All that can be asked.
+// Reads everything that a report offers.
 void readAll(const Report& report, int32_t ranks) {
   Error error;
   report.group();

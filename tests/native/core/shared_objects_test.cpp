@@ -60,7 +60,7 @@ TEST(SharedObjects, WindowsComeAndGo) {
       CHECK_IN_CHILD(wl_window_bytes(window) == 4 * count * (kRanks + 1));
       CHECK_IN_CHILD(gatherIn(window, forked.comm, round, count) == 0);
       windows.push_back(window);
-      // One of those that stand, at random and the same everywhere; also one that stood long.
+      // A random window, the same on all ranks. It may have existed for a long time.
       wl_window_t* other = windows[random() % windows.size()];
       const uint64_t least = wl_window_bytes(other) / 4 / (kRanks + 1);
       CHECK_IN_CHILD(gatherIn(other, forked.comm, -round, least) == 0);
@@ -350,7 +350,7 @@ TEST(SharedObjects, NoMoreRanksAreClaimedThanThereAre) {
   EXPECT_EQ(WL_OK, group->claim(1, &error)) << error.message;
 }
 
-// What lies in memory of other processes is looked at before ranks are named by it.
+// The library checks memory of other processes before it names ranks by it.
 TEST(SharedObjects, WhatIsNoPartOfACommunicatorIsNotTakenForOne) {
   Error error;
   windlass::GroupConfig config;
@@ -407,7 +407,8 @@ TEST(SharedObjects, AProcessThatIsKilledHasEndedAndDoesNotLackItsFile) {
   }
 }
 
-// What unmaps windows looks at the dead first, and holds up nobody meanwhile.
+// The thread that unmaps windows looks for dead processes first, and blocks no other thread
+// meanwhile.
 TEST(SharedObjects, ADeathShowsBeforeWindowsAreUnmapped) {
   std::atomic<bool> isUnmapping{false};
   std::atomic<bool> mayUnmap{false};

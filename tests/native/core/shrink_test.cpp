@@ -116,7 +116,7 @@ TEST_P(Shrinks, ARankThatGaveUpItsOwnIsToldSo) {
     if (mate.rank == 0) {
       wl_comm_abort(mate.comm, "start anew", &error);
       std::thread impatient([&] {
-        // Until it is in there.
+        // Waits until that rank is in the call.
         usleep(50'000);
         for (Error none; mate.board.at[0] == 0; usleep(1000))
           wl_comm_abort(mate.comm, "too long", &none);
@@ -260,7 +260,7 @@ TEST(Shrink, GoesOnWhereWhoeverDecidesDies) {
           EXPECT_OF_MATE(mate, callBarrier(mate.comm, 0, &error) == WL_ABORTED);
           ++mate.board.at[mate.rank];
           EXPECT_OF_MATE(mate, mate.board.awaitAll(crew, 1));
-          // Until one holds that all of the three are in and nobody else.
+          // Repeats until a communicator has exactly these three ranks.
           wl_comm_t* comm = mate.comm;
           int32_t code = WL_ABORTED;
           for (int tries = 0; code != WL_OK && tries < 5; ++tries) {
@@ -291,7 +291,7 @@ TEST(Shrink, GoesOnWhereWhoeverDecidesDies) {
   }
 }
 
-// What a decider that died has proposed is there, and can't be opened any more.
+// The proposal of a decider that died exists, and can no longer be opened.
 TEST(Shrink, DropsWhatADeadRankProposed) {
   Comms ranks(3, 1);
   ranks.group->publishFailure(windlass::errorOf(WL_PEER_LOST, "rank 0 is dead"));

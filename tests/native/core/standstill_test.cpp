@@ -59,7 +59,7 @@ TEST_P(Standstill, OfARankThatWaitsIsItsOwn) {
       [&](Member& member) {
         Error error;
         if (member.rank == 1) {
-          // It may find that all it waited for has come, too.
+          // The rank may also find that all ranks have arrived.
           const int32_t code = operation.run(member, 60'000 * kMs, &error);
           CHECK_IN_MEMBER(code == WL_DEADLINE_EXCEEDED || code == WL_OK);
           return 0;

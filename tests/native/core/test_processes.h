@@ -42,7 +42,7 @@ class Shared {
   T* value_;
 };
 
-// As this process names itself to others.
+// Name by which other processes know this one.
 inline wl_process_t self() {
   wl_process_t process = {};
   process.struct_size = sizeof process;
@@ -59,7 +59,7 @@ inline std::vector<int32_t> ranksOf(int process, int processes, int ranks) {
   return own;
 }
 
-// Has this process watch the one of that name, which has those ranks.
+// Makes this process watch the named process, which holds these ranks.
 inline void watch(wl_group_t* group, const wl_process_t& process, const std::vector<int32_t>& ranks,
                   int64_t silenceNs) {
   wl_error_t error = {};
@@ -71,8 +71,8 @@ inline void watch(wl_group_t* group, const wl_process_t& process, const std::vec
   }
 }
 
-// A process of ranks that isn't the first ends where this does; it has failed where a check of its
-// own has, and the first process then says so.
+// A group of processes with ranks. The others end with this process. Each fails if one of its own
+// checks fails, and the first process reports it.
 class TestProcesses {
  public:
   static constexpr int kMost = 64;

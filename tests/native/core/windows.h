@@ -90,7 +90,7 @@ struct View {
   }
 };
 
-// What a move has to do to the bytes of `to`, one element at a time.
+// Reference of a move into the bytes of `to`, one element at a time.
 inline void moveSlowly(uint8_t* to, const View& toView, const uint8_t* from, const View& fromView,
                        size_t elementBytes) {
   int64_t count = 1;

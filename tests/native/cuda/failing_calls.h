@@ -7,12 +7,11 @@
 
 namespace windlass_test {
 
-// Which calls of a function fail: the first, the last, after which there is most to give back, or
-// both.
+// Calls of a function that fail: the first, the last (after which most must be freed), or both.
 enum class Failing { kFirst, kLast, kBoth };
 
-// Which of `count` calls of one function. A sanitizer, under which each takes long, has the last;
-// the long form has all.
+// Numbers of the calls that fail, of `count` calls of one function. Under a sanitizer it is only
+// the last one; the long form has all.
 inline std::vector<int> callsToFail(int count, Failing which) {
   const bool isLong = std::getenv("WINDLASS_TEST_LONG") != nullptr;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

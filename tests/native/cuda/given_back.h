@@ -13,8 +13,8 @@
 
 namespace windlass_test::gpus {
 
-// What a call leaves that fails to give something back, as held() names it. Nothing: it is none of
-// those.
+// Objects that stay behind if this call fails to free one, in the words of held(). Empty: the call
+// frees nothing.
 inline std::vector<std::string> leftBy(const std::string& call) {
   static const std::map<std::string, std::vector<std::string>> all = {
       {"cuDevicePrimaryCtxRelease", {"contexts"}},
@@ -35,7 +35,7 @@ inline bool givesBack(const std::string& call) {
   return !leftBy(call).empty();
 }
 
-// Has that call fail once, by 719. `isDone`: what gives something back does so all the same.
+// Makes that call fail once, with 719. `isDone`: a call that frees something still frees it.
 inline void failOnce(const std::string& call, int number, bool isDone) {
   failCall(call, number, 719);
   find<void (*)(int)>("standInIsDone")(isDone ? 1 : 0);
@@ -70,7 +70,7 @@ inline testing::AssertionResult isGivenBack(const std::string& call, bool isDone
       wanted += (wanted.empty() ? "" : ", ") + std::to_string(count) + " " + name;
     return testing::AssertionFailure() << "held: \"" << held() << "\", not \"" << wanted << '"';
   }
-  // Where nothing is left that can't be.
+  // No object may stay behind that could be freed.
   const int refused = find<int (*)()>("standInRefused")();
   if (refused > 0 && (isDone || !givesBack(call)))
     return testing::AssertionFailure() << refused << " calls named what was not there";

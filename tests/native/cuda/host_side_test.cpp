@@ -122,7 +122,7 @@ TEST(CudaCalls, OfARankComeInOrder) {
                    "cuMemcpyDtoHAsync 8", "cuEventRecord", "cuEventQuery",
                    "cuMemcpyHtoDAsync 8", "cuEventRecord", "cuEventQuery", "cuMemcpyDtoHAsync 8",
                    "cuEventRecord", "cuEventQuery",
-                   // And all of it in reverse.
+                   // The calls that free everything, in reverse order.
                    "cuStreamDestroy", "cuMemFreeHost", "cuMemFree", "cuMemUnmap 65536",
                    "cuMemRelease", "cuMemAddressFree 65536", "cuMemFreeHost", "cuStreamDestroy",
                    "cuEventDestroy",
@@ -152,7 +152,7 @@ TEST(CudaCalls, RanksThatShareADeviceLoadItsKernelsOnce) {
   EXPECT_EQ(access, 5);
 }
 
-// All that a rank's device takes.
+// Makes everything that a rank's device needs.
 Code makeAll(uint32_t rank, CudaRankDevice& device, AllRanks& exchange, wl_error_t* error) {
   Code code = makeWindow(rank, device, exchange, error);
   if (code != WL_OK) return code;
@@ -184,7 +184,7 @@ void failAll(uint32_t devices, const std::string& call, int number, bool isDone)
   }
   EXPECT_LE(named, 1);
   EXPECT_TRUE(named == 1 || told == 0);
-  // Also where nothing but what was taken is missing.
+  // Check this even where only freed objects are missing.
   EXPECT_TRUE(named == 1 || gpus::failures() == 0 || !gpus::givesBack(call));
   EXPECT_TRUE(gpus::isGivenBack(call, isDone));
 }
@@ -210,7 +210,7 @@ TEST(CudaCalls, AFailureOfAnyIsToldToAllAndLeavesNothing) {
   }
 }
 
-// An exchange whose third round ends by itself.
+// An exchange whose third round ends early.
 class Cut final : public AllRanks {
  public:
   explicit Cut(AllRanks& whole) : whole_(whole) {}
@@ -228,7 +228,7 @@ class Cut final : public AllRanks {
   int rounds_ = 0;
 };
 
-// A peer that has not stated that it is past it may still try the part of one that failed.
+// A peer may still use the part of a rank that failed until the peer states otherwise.
 TEST(CudaCalls, AFailedPartStaysWhereThePeersAreNotKnownToBePastIt) {
   gpus::reset();
   gpus::devices(2);
@@ -364,7 +364,7 @@ TEST(CudaDevices, DoNotHaveWhatLiesInAnotherContextOfTheSameGpu) {
   gpus::reset();
 }
 
-// What the driver has mapped for the processor the system may know nothing of.
+// The operating system may know nothing of memory that the driver has mapped for the processor.
 TEST(CudaDevices, TakeTheDriversWordForPinnedMemoryAndLookAtItsEnd) {
   gpus::reset();
   onRanks(1, 1, [&](uint32_t, CudaRankDevice& device, AllRanks&, wl_error_t* error) {
@@ -449,8 +449,8 @@ TEST(CudaCopies, ThatAFailedLookHidesAreOverBeforeTheirMemoryGoes) {
   }
 }
 
-// Where the driver tells of no end, no rank's part is given back: nor where it says what nobody
-// knows to be the end of all, as 1 is not, and 999, which stands for any error.
+// If the driver does not confirm that copies have ended, no part of a rank is freed. Results 1 and
+// 999, which may mean any error, do not confirm it.
 TEST(CudaCopies, OfWhoseEndTheDriverDoesNotTellKeepAllParts) {
   for (const int result : {1, 2, 999}) {
     gpus::reset();
@@ -664,7 +664,7 @@ TEST(CudaAbi, TakesMemoryBesideOtherMemoryOfADevice) {
   wl_error_t error = {};
   uint64_t address = 0;
   ASSERT_EQ(make(beside, &address, &error), WL_OK) << error.message;
-  // And its device's context.
+  // The context of its device stays too.
   EXPECT_EQ(gpus::held(), "1 contexts, 2 allocations");
   for (int i = 0; i < 1000; ++i) ASSERT_EQ(reinterpret_cast<const char*>(address)[i], 0);
   uint64_t again = 0;
@@ -703,7 +703,7 @@ TEST(CudaAbi, KeepsMemoryWhoseDeviceDoesNotEndToClearIt) {
   copyLimitNs = limitNs;
   EXPECT_TRUE(says(error, "did not clear 1000 bytes within 20 ms")) << error.message;
   EXPECT_EQ(address, 0u);
-  // Which the device may still write.
+  // The device may still write this memory.
   EXPECT_EQ(gpus::held(), "1 contexts, 2 allocations");
 }
 

@@ -11,7 +11,7 @@ namespace windlass_test {
 class NoMemory {
  public:
   NoMemory() {
-    // A page that is there, and those after it that are not.
+    // One page with memory, before pages without.
     memory_ = static_cast<unsigned char*>(
         mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (memory_ == MAP_FAILED || mprotect(memory_, kPage, PROT_READ | PROT_WRITE) != 0)

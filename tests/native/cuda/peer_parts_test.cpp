@@ -105,13 +105,13 @@ TEST(CudaPeerParts, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
         }
       }
       EXPECT_EQ(named, 1) << call << " " << number;
-      // Which each rank does by itself.
+      // Each rank does this without the others.
       const bool isOfOpening = std::string(call).rfind("cuDevice", 0) == 0;
       if (!gpus::givesBack(call)) {
         EXPECT_TRUE(told == kRanks || (told == 1 && isOfOpening)) << call << " " << number;
       }
       EXPECT_TRUE(gpus::isGivenBack(call, isDone)) << call << " " << number;
-      // What is left is a file of the stand-in's.
+      // The rest is a file of the stand-in.
       if (gpus::held().empty()) {
         EXPECT_EQ(openFiles(), before) << call << " " << number;
       }
@@ -155,12 +155,12 @@ TEST(CudaPeerParts, ARankThatLacksMemoryIsNamedToAll) {
                   "which AddressSanitizer tells; builds without it run this";
 #endif
 #if defined(__SANITIZE_THREAD__)
-  // Which makes each ten times as long.
+  // ThreadSanitizer makes each run ten times as long.
   const int step = std::getenv("WINDLASS_TEST_LONG") == nullptr ? 5 : 1;
 #else
   const int step = 1;
 #endif
-  // Behind the third round and the last one nothing needs memory.
+  // Nothing needs memory after the third round and after the last one.
   for (const int after : {1, 2, 4, 5}) {
     int fails = 0;
     for (int number = 1;; number += step) {
@@ -209,7 +209,7 @@ TEST(CudaPeerParts, ThatPeersDoNotReachAreRefused) {
   EXPECT_EQ(gpus::held(), "");
 }
 
-// A rank by itself that goes on for a while.
+// A single rank that goes on for some time.
 class Alone final : public AllRanks {
  public:
   explicit Alone(int64_t limitNs) : endNs_(clockNs() + limitNs) {}

@@ -40,7 +40,7 @@ inline void losesCopies(bool does) {
 inline void atomics(bool does) {
   find<void (*)(int)>("standInAtomics")(does ? 1 : 0);
 }
-// Whether cores of the rank do nothing but look whether they shall stop.
+// Makes the rank's cores only look for the order to stop.
 inline void isStuck(uint32_t rank, bool is) {
   find<void (*)(uint32_t, int)>("standInCores")(rank, is ? 1 : 0);
 }
@@ -52,7 +52,7 @@ inline void hang(uint32_t rank) {
 inline void isLate(uint32_t rank) {
   find<void (*)(uint32_t, int)>("standInCores")(rank, 3);
 }
-// What the stream is given from now on waits until it is let go, where not `holds`.
+// Holds the later work of the stream if `holds`, and releases it otherwise.
 inline void holdStream(uint64_t stream, bool holds) {
   find<void (*)(uint64_t, int)>("standInHoldStream")(stream, holds ? 1 : 0);
 }
@@ -105,7 +105,7 @@ inline int countCalls(const std::string& name) {
   for (const std::string& line : log()) count += line.substr(0, line.find(' ')) == name ? 1 : 0;
   return count;
 }
-// What was made and not given back; empty: nothing.
+// Objects that were made and not freed. Empty: none.
 inline std::string held() {
   char what[1024] = "";
   find<int (*)(char*, size_t)>("standInHeld")(what, sizeof what);

@@ -26,7 +26,7 @@ class UserStream {
     gpus::check(gpus::find<int (*)(uint64_t, uint64_t, size_t, Stream)>("cuMemcpyAsync")(
         reinterpret_cast<uint64_t>(to), reinterpret_cast<uint64_t>(from), bytes, stream_));
   }
-  // What this stream is given from now on comes after what that one has been.
+  // Orders the later work of this stream after the earlier work of the other one.
   void follow(UserStream& other) {
     gpus::check(gpus::find<int (*)(Event, Stream)>("cuEventRecord")(other.event_, other.stream_));
     gpus::check(gpus::find<int (*)(Stream, Event, uint32_t)>("cuStreamWaitEvent")(

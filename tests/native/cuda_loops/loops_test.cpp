@@ -166,7 +166,7 @@ struct Tensor {
     const uint64_t bytes = sizeOf(dtype);
     const auto count = static_cast<uint64_t>(std::max<int64_t>(step, 1));
     offset = misaligned;
-    // Whole words, of which an add exchanges those that its elements lie in.
+    // Whole words: an add exchanges the words around its elements.
     memory.resize((count * bytes + offset + 3) / 4 * 4);
     fill(memory.data() + offset, dtype, count, random);
     view = {memory.data() + offset, dtype, dims, shape.data(), strides.data()};
@@ -409,7 +409,7 @@ class Tiles {
     ref.validColumns = 21;
     return ref;
   }
-  // By all threads: of tile 0, of `to`, and 1 and 2.
+  // Runs on all threads, with tile 0 of dtype `to`, and tiles 1 and 2.
   void work(cuda::Work each, DType to, DType from, uint32_t sources, uint64_t scalar,
             pto::RoundMode mode = pto::RoundMode::CAST_NONE, bool saturates = false) {
     cuda::Job& job = *gpu::beginJob(cuda::JobKind::kTile, 1, sources, from, to);

@@ -143,7 +143,7 @@ TEST_F(DeviceTensors, OfNoMemoryAreRefusedAndTheCommunicatorLives) {
   });
 }
 
-// Whichever call fails: all ranks are told.
+// All ranks get the error, whichever call fails.
 TEST_F(DeviceTensors, AFailureOfAnyCallIsToldToAll) {
   static const int64_t kShape[] = {40, 7};
   static const int64_t kStrides[] = {9, 1};
@@ -174,7 +174,7 @@ TEST_F(DeviceTensors, AFailureOfAnyCallIsToldToAll) {
        {"cuMemcpyDtoHAsync", "cuMemcpyHtoDAsync", "cuMemcpy2DAsync", "cuLaunchKernel"})
     EXPECT_GT(calls.count(made), 0u) << made;
   for (const auto& [call, count] : calls) {
-    // Of what opens devices, and what looks, other tests have all.
+    // Other tests cover the calls that open devices and those that look at memory.
     const bool moves = call.rfind("cuMemcpy", 0) == 0 || call == "cuLaunchKernel" ||
                        call == "cuPointerGetAttribute" || call == "cuMemGetAddressRange";
     for (const int number : callsToFail(moves ? count : 1, Failing::kLast)) {
@@ -261,7 +261,7 @@ void moveViews(int devices, uint64_t firstSeed) {
         ASSERT_EQ(WL_OK, callBarrier(comm, 0, &error)) << error.message;
         ASSERT_EQ(std::memcmp(windows.at(rank, 0), expected.data(), expected.size()), 0) << where();
 
-        // What came back is what was sent, and the rest is as it was.
+        // The received bytes are equal to the sent ones, and the rest is unchanged.
         Bytes whole(own.size(), 0x11);
         moveSlowly(whole.data(), local, own.data(), local, size);
         ASSERT_EQ(WL_OK, wl_device_get(comm, windows[rank], &sent, to, &inbox, &error))

@@ -15,7 +15,7 @@ namespace windlass_test {
 
 using Bytes = std::vector<uint8_t>;
 
-// Of each rank, one of these.
+// One object for each rank.
 class Handles {
  public:
   explicit Handles(LocalRanks& ranks) : handles_(static_cast<size_t>(ranks.size())) {}
@@ -36,7 +36,7 @@ class Handles {
   std::vector<wl_window_t*> handles_;
 };
 
-// Where a rank has what it sends.
+// Memory that holds the bytes that a rank sends.
 enum class Local { kHost, kDevice, kWindow };
 
 // Each rank has device rank % devices; the same choices on every rank.
@@ -62,7 +62,7 @@ inline void moveViews(int size, int devices, uint64_t firstSeed) {
     for (const int dtype : {WL_U8, WL_BF16, WL_F32, WL_C64}) {
       const auto elementBytes = static_cast<size_t>(wl_dtype_size(dtype));
       for (const auto& shape : shapes) {
-        // Of more bytes than go through a stage at a time.
+        // More bytes than one pass through a staging buffer takes.
         const bool isLarge = shape.size() == 2 && shape[1] > 1000;
         if (isLarge && dtype != WL_F32) continue;
         ++round;
@@ -120,7 +120,7 @@ inline void moveViews(int size, int devices, uint64_t firstSeed) {
         gpus::fromDevice(device, come.data(), inbox, come.size());
         ASSERT_TRUE(come == expected) << where();
 
-        // What came back is what was sent, and the rest is as it was.
+        // The received bytes are equal to the sent ones, and the rest is unchanged.
         Bytes whole(own.size(), 0x11);
         moveSlowly(whole.data(), local, own.data(), local, elementBytes);
         ASSERT_EQ(WL_OK, wl_get(comm, windows[rank], &sent, to, &outbox, &error)) << error.message;

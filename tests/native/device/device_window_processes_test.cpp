@@ -41,8 +41,8 @@ wl_tensor_t row(void* data, const int64_t* count) {
   return {sizeof(wl_tensor_t), WL_I32, 1, 0, data, count, &kOne};
 }
 
-// What is sent lies on the host, on the rank's device, or in its part of the window. A device's
-// kernel, or a copy, has brought all of it once the signal tells so.
+// The sent bytes lie on the host, on the rank's device, or in its part of the window. The signal
+// arrives after the device's kernel or copy has written all bytes.
 TEST_P(GpuProcessesWindows, PutAndGetMoveViewsBeforeTheSignalTellsSo) {
   constexpr uint64_t kInbox = 100'000;
   const Crew crew = GetParam();
@@ -146,7 +146,7 @@ int openFiles() {
   return count;
 }
 
-// What became of a window that four ranks of two processes make, of which the second one fails.
+// Outcome of a window that four ranks of two processes make, if the second process fails.
 struct Told {
   std::atomic<int32_t> codes[4];
   std::atomic<int> named;

@@ -60,7 +60,8 @@ TEST_F(DeviceWindows, CollectivesUseWhatLiesThereOnOneDevice) {
     EXPECT_EQ(line.find("Async 20000"), std::string::npos) << line;
 }
 
-// What rank 1 does once all have a window of 4,096 bytes says `why`, and the others go on.
+// Runs `body` on rank 1 once all ranks have a window of 4,096 bytes. Its error contains `why`, and
+// the other ranks go on.
 template <class Body>
 void refused(int devices, const std::string& why, Body&& body) {
   gpus::reset();
@@ -161,7 +162,7 @@ std::vector<std::string> putTwice(std::vector<int32_t>* codes, int* failures) {
   return errors;
 }
 
-// What it may touch at any time stays, and nothing else runs on its device.
+// Memory that the move may still access stays, and nothing else runs on its device.
 TEST_F(DeviceWindows, AMoveOrACopyThatDoesNotEndKeepsItsDevice) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto hangs = [](const std::string& look, const std::string& what) {

@@ -46,7 +46,7 @@ class Peers final : public windlass::OffloadPeers {
 
 constexpr int kAlways = 1 << 30;
 
-// An all-reduce of 1000 i32, of which rank r's i-th is r + i, on devices from `first` on.
+// An all-reduce of 1000 i32, on devices from `first` on. Element i of rank r is r + i.
 struct Devices {
   static constexpr uint32_t kCount = 1000;
 
@@ -57,7 +57,7 @@ struct Devices {
     }
   }
 
-  // In an operation that goes on for so many looks of each rank.
+  // Runs an operation that lasts for this number of looks of each rank.
   void reduce(int looks, uint64_t inBytes = 4 * kCount) {
     const auto count = static_cast<uint32_t>(outcomes.size());
     windlass::acl::Exchange shared(count);
@@ -154,7 +154,7 @@ TEST(OffloadDevices, WindowsThatAStuckKernelMayReachAreKeptAndCounted) {
     isStuck(41, true);
     devices.reduce(2);
     EXPECT_EQ(devices.outcomes[1].code, WL_DEADLINE_EXCEEDED);
-    // Nor does the device take anything else.
+    // The device takes no other work either.
     devices.reduce(kAlways);
     for (const Devices::Outcome& one : devices.outcomes) EXPECT_EQ(one.code, WL_DEVICE);
     EXPECT_TRUE(contains(devices.outcomes[1].error.message, "device 41 may still run all-reduce"));

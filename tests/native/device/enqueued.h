@@ -33,7 +33,7 @@ inline int32_t awaitEnqueued(wl_comm_t* comm, uint64_t ticket, Error* error) {
   return code;
 }
 
-// Of each rank one, on its device.
+// One stream for each rank, on its device.
 struct RankStreams {
   RankStreams(int ranks, int devices) {
     for (int rank = 0; rank < ranks; ++rank)

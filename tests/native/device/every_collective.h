@@ -25,7 +25,7 @@ class EveryCollective {
       out_.push_back(gpus::tensor<float>(device, elements()));
       expected_.push_back(gpus::tensor<float>(device, elements()));
     }
-    // What ranks know of one another; some have nothing, and some more than a part.
+    // Counts that all ranks know. Some ranks have no elements, and some have more than one part.
     std::mt19937_64 random(seed());
     const auto count = [&] { return random() % 4 == 0 ? 0 : static_cast<int64_t>(random() % 70); };
     for (int64_t& each : counts_) each = count();
@@ -44,7 +44,7 @@ class EveryCollective {
     }
   }
 
-  // What it brings in that round; nothing has come of it.
+  // Writes the rank's input of that round, and clears its output.
   void fill(uint32_t round) {
     std::mt19937_64 random(seed() + 1000 * round + rank_);
     for (size_t i = 0; i < elements(); ++i) {

@@ -73,8 +73,9 @@ class ExpertExchange {
     }
   }
 
-  // Of one rank, `times` times by the same table, which keeps its rows: the first that is wrong, or
-  // nothing. Experts' rows lie on one device, or the host, tokens on another.
+  // Runs the exchange of one rank `times` times with the same table, which keeps its rows. Returns
+  // the first wrong result, or nothing. Rows of experts lie on one device or the host, tokens on
+  // another.
   std::string run(wl_comm_t* comm, int rowsOn, int tokensOn, int times) const {
     const int rank = wl_comm_rank(comm);
     const int count = tokensOf(rank);
@@ -176,7 +177,8 @@ class ExpertExchange {
         std::mismatch(found.begin(), found.end(), wanted.begin()).first - found.begin());
   }
 
-  // What a dispatch leaves in the rank's buffer of 0xff bytes, and what its experts make of that.
+  // Expected contents of the rank's buffer of 0xff bytes after a dispatch, and the outputs of its
+  // experts.
   std::vector<uint8_t> bufferOf(int rank, std::vector<uint8_t>* outputs) const {
     struct Record {
       int32_t rank, token, slot;

@@ -191,7 +191,7 @@ TEST_P(GpuProcesses, ExpertsGetTheirTokensAndGiveThemBack) {
   }
 }
 
-// Its peers are told, whatever it is that fails in one process.
+// All peers get the error, whichever call fails in one process.
 TEST_P(GpuProcesses, AFailureInOneIsToldToAll) {
   for (const char* call :
        {"cuMemExportToShareableHandle", "cuMemImportFromShareableHandle", "cuMemCreate", "cuMemMap",
@@ -280,7 +280,7 @@ TEST(GpuProcessesAlone, RefuseMemoryThatCannotLeaveItsProcess) {
   gpus::reset();
 }
 
-// Also where a peer is killed after its first operation.
+// Everything is freed even if a peer is killed after its first operation.
 TEST(GpuProcessesAlone, GiveAllBack) {
   gpus::reset();
   wl_group_config_t config = {};

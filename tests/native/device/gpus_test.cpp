@@ -169,7 +169,7 @@ TEST_F(Gpus, TensorsOfOtherDevicesAreCopiedByThem) {
   sumTensors(3, true, true);
 }
 
-// What one rank has on the device and others on the host.
+// Tensors that one rank has on the device and other ranks on the host.
 TEST_F(Gpus, TensorsOfDevicesAndOfTheHostInOneCall) {
   gpus::reset();
   LocalRanks ranks(kRanks);
@@ -186,7 +186,7 @@ TEST_F(Gpus, TensorsOfDevicesAndOfTheHostInOneCall) {
   });
 }
 
-// On rank 1; the others are told, and all go on.
+// Rank 1 refuses the tensor; the other ranks get the error, and all go on.
 TEST_F(Gpus, TensorsOfNoMemoryAreRefusedAndTheCommunicatorLives) {
   constexpr size_t kCount = 100;
   const NoMemory none;
@@ -227,7 +227,7 @@ TEST_F(Gpus, TensorsOfNoMemoryAreRefusedAndTheCommunicatorLives) {
       auto* const isMapped = gpus::mappedTensor<int32_t>(rank % devices, 2 * most, devices);
       isRefused(isMapped + 2 * most - kCount + 1, host.data(), "ends");
       EXPECT_EQ(host, std::vector<int32_t>(kCount, -1));
-      // All of it, over both of the mappings that it is of, and what is there to its last byte.
+      // A tensor over both mappings, whole and up to the last byte with memory.
       std::fill_n(isMapped, 2 * most, 1);
       const size_t count = 2 * most;
       ASSERT_EQ(allReduce(comm, isMapped, isMapped, count, WL_I32, WL_SUM, WL_TWO_PHASE, 0, &error),
@@ -293,8 +293,8 @@ TEST_F(Gpus, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
   }
 }
 
-// What ranks come to at their deadline, of which one's cores do nothing. All have to come before:
-// a busy machine has more time.
+// Outcomes of all ranks at their deadline, if the cores of one rank do nothing. All ranks have to
+// enter before the deadline, so a busy machine has more time.
 std::vector<Outcome> sumBesideSlowOne(int slow) {
   std::vector<Outcome> outcomes(kRanks);
   for (int64_t deadlineNs = 300 * kMs; deadlineNs < 60'000 * kMs; deadlineNs *= 4) {
@@ -312,7 +312,7 @@ std::vector<Outcome> sumBesideSlowOne(int slow) {
     const auto isTold = [](const Outcome& one) {
       return one.error.faulty_rank_count == 1 && contains(one.error.message, "'s has ended 0 of ");
     };
-    // A deadline that came before some of them is told with several faulty ranks.
+    // A deadline that passed before some ranks entered names several faulty ranks.
     const auto isEarly = [](const Outcome& one) {
       return one.code == WL_DEADLINE_EXCEEDED && one.error.faulty_rank_count != 1;
     };
@@ -382,7 +382,7 @@ TEST_F(Gpus, AKernelThatDoesNotEndKeepsItsDevice) {
   EXPECT_EXIT(hangs(), testing::ExitedWithCode(0), "");
 }
 
-// As where a stream of the thread's is captured: whether a kernel has ended nobody knows.
+// A captured stream of the thread hides from the driver whether a kernel has ended.
 TEST_F(Gpus, AKernelOfWhichTheDriverDoesNotTellKeepsItsDevice) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   // The other two are errors that the table of them does not know.
@@ -413,7 +413,7 @@ TEST_F(Gpus, AKernelOfWhichTheDriverDoesNotTellKeepsItsDevice) {
     EXPECT_EXIT(asks(result), testing::ExitedWithCode(0), "") << result;
 }
 
-// A rank by itself, whose host does not see its deadline pass.
+// A single rank whose host does not see its deadline pass.
 class Asleep final : public windlass::OffloadPeers {
  public:
   uint32_t rank() const override { return 0; }

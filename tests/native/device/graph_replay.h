@@ -17,7 +17,7 @@ namespace windlass_test {
 constexpr size_t kReplayedPart = 40;
 using Ints = std::vector<uint32_t>;
 
-// What ranks have in turn, step by step as a launch has it, by plain loops.
+// Reference for the contents of all ranks after each step, by plain loops.
 struct Expected {
   std::vector<Ints> p, q;
 
@@ -80,7 +80,7 @@ struct Replayed {
         WL_AUTO);
     add(comm, on, WL_OP_ALL_REDUCE, floats.data(), count, sums.data(), count, WL_F32, WL_RING);
   }
-  // Of the later ranks more, so that their streams are behind the first one's.
+  // Later ranks copy more, so that their streams are behind the first one's.
   void copyOn(UserStream& stream, int rank) const {
     for (int i = 0; i < 2 * rank; ++i) stream.copy(last.data(), total.data(), 4 * count);
     stream.copy(p.data(), mixed.data(), 4 * count);
@@ -88,7 +88,7 @@ struct Replayed {
     stream.copy(q.data(), whole.data(), 4 * count);
     stream.copy(q.data(), mixed.data() + kReplayedPart, 4 * kReplayedPart);
   }
-  // Of what the copies bring on each rank's stream.
+  // Reduces the results of the copies on each rank's stream.
   void enqueueLast(wl_comm_t* comm, uint64_t on) const {
     add(comm, on, WL_OP_ALL_REDUCE, q.data(), count, last.data(), count, WL_I32, WL_TWO_PHASE);
   }
@@ -163,7 +163,7 @@ inline void replay(int ranks, int devices, int times) {
     }
   }
   UserStream::dropGraph(graph);
-  // And what no graph holds, after them.
+  // Operations that no graph holds follow.
   group.run([&](int rank, wl_comm_t* comm) {
     const int device = rank % devices;
     const gpus::Memory<int32_t> in(device, count), out(device, count);

@@ -22,8 +22,8 @@ TEST_F(GpusStreams, AGraphOfSeveralCollectivesRunsAsOftenAsItIsLaunched) {
   }
 }
 
-// What the second of two operations brings takes the place of what the first one has brought, whose
-// streams are late; between them ranks capture another one.
+// The second of two operations overwrites the result of the first, whose streams are late. Between
+// them ranks capture another operation.
 TEST_F(GpusStreams, OperationsKeepTheirOrderAroundACapture) {
   for (const int devices : {1, 2}) {
     gpus::reset();
@@ -82,7 +82,7 @@ TEST_F(GpusStreams, OperationsKeepTheirOrderAroundACapture) {
   }
 }
 
-// Of two that take turns nobody would know the order of what each holds.
+// If two captures took turns, the order of their operations would be unknown.
 TEST_F(GpusStreams, ACaptureThatAnotherCameAfterTakesNoMore) {
   gpus::devices(2);
   Program first(kRanks, 2, 1000), second(kRanks, 2, 1000);
@@ -153,7 +153,7 @@ TEST_F(GpusStreams, GiveBackWhatGraphsHeldOnceAllRanksHaveClosed) {
   }
 }
 
-// Also those whose parts differ in size, which stay as they were when it was captured.
+// A graph also holds operations with parts of different sizes. The sizes of the capture stay.
 TEST_F(GpusStreams, AGraphHoldsAllCollectives) {
   for (const int devices : {1, 2, 3}) {
     gpus::reset();

@@ -48,7 +48,8 @@ TEST(GridTable, SaysWhatItsRowsDo) {
   EXPECT_EQ(coresOf(table, 1048577), 0u);
   EXPECT_EQ(coresOf(table, 1048577, {9, 0, 132}, 8, 1), 8u);
   EXPECT_EQ(coresOf(table, 4096, {8, 0, 108}), 3u);
-  // Of no other device, number of ranks, number of those on a device, or operation.
+  // The table has no row for another device, number of ranks, number of ranks a device, or
+  // operation.
   EXPECT_EQ(coresOf(table, 4096, {9, 0, 114}), 0u);
   EXPECT_EQ(coresOf(table, 4096, {9, 1, 132}), 0u);
   EXPECT_EQ(coresOf(table, 4096, {8, 0, 132}), 0u);
@@ -154,7 +155,7 @@ TEST(GridTable, ACutOneIsRefused) {
   }
 }
 
-// What is read of a changed one, or of garbage, keeps to the bounds of rows.
+// Rows that are read from a changed table or from garbage stay within their bounds.
 TEST(GridTable, NoTextDoesHarm) {
   std::mt19937_64 random(seed());
   const std::string alphabet = "0123456789. \t\n#-endalrw\r\x01\xff";

@@ -24,7 +24,7 @@ std::string row(const std::string& operation, int sharers, uint64_t from, uint64
          " " + std::to_string(from) + " " + std::to_string(to) + " " + std::to_string(cores) + "\n";
 }
 
-// Of each launch since the stand-in was reset.
+// Blocks of each launch since the stand-in was reset.
 std::vector<int> blocksOfLaunches() {
   std::vector<int> blocks;
   for (const std::string& line : gpus::log()) {
@@ -77,7 +77,7 @@ class GpusGrids : public testing::Test {
     OwnRanks own(group, all(ranks));
     own.run(body);
   }
-  // Of sums of so many elements, one after another.
+  // Blocks of sums of these numbers of elements, one after another.
   static std::vector<int> blocksOfSums(const std::vector<size_t>& counts, int ranks = kRanks) {
     run(ranks, [&](int rank, wl_comm_t* comm) {
       for (const size_t count : counts) {
@@ -112,8 +112,9 @@ TEST_F(GpusGrids, AreThoseOfTheirTable) {
   EXPECT_EQ(blocksOfSums({10'000, 10'001, 20'000, 20'001}), (Blocks{6, 10, 10, 32}));
 }
 
-// Operations are numbered as far apart as their words allow, so that what some leave alone would
-// read as reached three of them later, by a rank that comes before the other's upper cores.
+// Operations whose numbers are as far apart as their words allow. A word that some cores do not
+// write would then read as reached three operations later, by a rank that enters before the other's
+// upper cores.
 class GpusLines : public GpusGrids {
  protected:
   GpusLines() {
@@ -170,7 +171,7 @@ TEST_F(GpusGrids, AreNeverMoreThanRunAtATime) {
   use(table(row("all-reduce", 2, 0, 1'000'000, 1024), 1));
   EXPECT_EQ(blocksOfSums({10'000}), (Blocks{32}));
   gpus::reset();
-  // Of another kind, by which it is a table of other devices.
+  // A row of another processor makes the table one of other devices.
   gpus::blocks(7);
   use(table(row("all-reduce", 2, 0, 1'000'000, 1) + row("all-reduce", 2, 0, 1'000'000, 4, "9.0 7"),
             2));

@@ -21,14 +21,14 @@ namespace windlass_test {
 namespace held_calls_test {
 
 constexpr int kRanks = 3;
-// By which ranks come that nothing holds; no test waits so long.
+// Deadline of ranks that nothing holds. No test waits so long.
 constexpr int64_t kLongNs = 60'000 * kMs;
-// By which ranks come of which one's call is held; a machine that has them come later gets more.
+// Deadline of ranks if a call of one is held. A machine on which ranks arrive later gets more.
 constexpr int64_t kDeadlineNs = 1'600 * kMs;
 constexpr int64_t kMostDeadlineNs = 26'000 * kMs;
 constexpr size_t kAtOnce = 8;
 
-// What one rank does, and whether it returned what it should.
+// Runs one rank, and returns whether the result was the expected one.
 using Step = std::function<int32_t(int rank, wl_comm_t* comm, int64_t deadlineNs, Error* error)>;
 
 struct Held {
@@ -58,8 +58,8 @@ int32_t makeWindow(int, wl_comm_t* comm, int64_t deadlineNs, Error* error) {
   return code;
 }
 
-// The calls of one run that nothing holds, but those that are made once a process, and those that
-// give back as the communicator closes.
+// Calls of one run without a held call, except calls that are made once a process and calls that
+// free objects as the communicator closes.
 std::vector<std::string> callsOf(const Held& held) {
   gpus::reset();
   gpus::devices(held.devices);
@@ -80,7 +80,7 @@ std::vector<std::string> callsOf(const Held& held) {
     for (size_t i = before; i < log.size(); ++i) ++calls[log[i].substr(0, log[i].find(' '))];
   }
   for (const char* once : {"cuInit", "cuDriverGetVersion", "cuDeviceGetCount"}) calls.erase(once);
-  // What windows take before any rank makes its part, and give back, is made by threads of its own.
+  // Threads of the window make these calls, before any rank makes its part.
   for (const char* other : {"cuMemGetAllocationGranularity", "cuMemAddressReserve", "cuDeviceGet",
                             "cuMemUnmap", "cuMemRelease", "cuMemAddressFree"})
     if (held.makesWindow) calls.erase(other);
@@ -135,7 +135,7 @@ int holdOne(const Held& held, const std::string& call, int64_t deadlineNs) {
     if (isStuck && call != gives)
       check(gpus::countCalls(gives) == 0, "nothing is given back", gives);
   }
-  // Nor does the device take anything else, and what comes back from the call touches nothing.
+  // The device takes no other work either, and the returning call writes nothing.
   {
     LocalRanks ranks(kRanks);
     std::atomic<int> refused{0};
@@ -212,7 +212,7 @@ void inAProcess(const std::function<int()>& body) {
   EXPECT_EQ(forks.wait(60'000 * kMs), std::vector<int>{0});
 }
 
-// What a window takes before any rank makes its part.
+// Call that a window makes before any rank makes its part.
 TEST_F(GpusHeld, AWindowWhoseAddressesDontComeIsRefusedInTime) {
   inAProcess([] {
     windlass::callLimitNs = 300 * kMs;

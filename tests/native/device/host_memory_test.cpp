@@ -62,7 +62,7 @@ int secretFile() {
 #endif
 }
 
-// As a write to a pipe finds it.
+// True if the byte can be written, tried with a write to a pipe.
 bool canBeWritten(const void* byte) {
   int ends[2] = {};
   EXPECT_EQ(pipe(ends), 0);
@@ -71,7 +71,7 @@ bool canBeWritten(const void* byte) {
   return can;
 }
 
-// Of what lies at `at`, on rank 1, whether ranks take it as an input.
+// Checks whether ranks take the memory at `at`, on rank 1, as an input.
 void expectTaken(const char* what, unsigned char* at, bool isTaken) {
   SCOPED_TRACE(what);
   for (const size_t byte : {size_t{0}, kBytes - 1})
@@ -121,7 +121,8 @@ TEST(GpusHostMemory, IsRefusedWhereALoadWouldNot) {
   expectTaken("memory that nobody may read", closed.at(0), false);
   ASSERT_EQ(mprotect(closed.at(0), kPage, PROT_READ | PROT_WRITE), 0);
   expectTaken("what ends before it does", closed.at(kPage - kBytes + 4), false);
-  // Below all that the kernel maps by itself: what has just been unmapped may be taken again.
+  // An address below all mappings of the kernel: an address that was just unmapped may be taken
+  // again.
   auto* const none = reinterpret_cast<unsigned char*>(uint64_t{1} << 20);
   unsigned char isThere = 0;
   ASSERT_EQ(mincore(none, kPage, &isThere), -1);

@@ -147,8 +147,8 @@ TEST(Offload, AtTheDeadlineTheRankIsNamedWhoseDeviceIsLeastFar) {
         ranks.run([&](int rank, wl_comm_t* comm) {
           Error error;
           const int32_t code = sumOnce(comm, rank, algorithm, 300 * kMs, &error);
-          // From here on that device's kernel may end by itself before it is told to stop, and with
-          // it those of others that are not late yet.
+          // From here on, the kernel of that device may end before the order to stop, and so may
+          // the kernels of devices that are not late yet.
           isStuck(slow, false);
           if (code == WL_OK) return;
           ++late;

@@ -39,7 +39,7 @@ inline int countCalls(int device, const std::string& text) {
   for (int i = 1; i <= callsOn(device); ++i) count += call(device, i) == text ? 1 : 0;
   return count;
 }
-// The word by which a kernel is told to stop.
+// True if the test's kernel got the word that stops it.
 inline bool isToldToStop(int device) {
   return countCalls(device, "aclrtMemcpy 4 4 1") > 0;
 }

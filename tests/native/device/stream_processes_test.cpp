@@ -114,7 +114,7 @@ TEST_P(StreamProcesses, CarryOperationsInTheirOrder) {
     for (int i = 0; isRight && i < kTimes; ++i) {
       const auto at = static_cast<size_t>(i);
       own.stream.copy(own.in, sources[at], 4 * kCount);
-      // By turns ones that leave before all others have.
+      // In turns, operations that return before the other ranks have entered.
       isRight = isOk(sum(mate.comm, own.stream.handle(), own.in, own.out, kCount, &ticket, &error),
                      error);
       own.stream.copy(results[at], own.out, 4 * kCount);
@@ -134,7 +134,7 @@ TEST_P(StreamProcesses, CarryOperationsInTheirOrder) {
   expectRight(muster);
 }
 
-// Of which a table has one on two cores a rank and the other on one.
+// The table gives one of them two cores a rank and the other one core.
 TEST_P(StreamProcesses, OperationsFollowThoseOfOtherGrids) {
   Muster muster(GetParam());
   muster.run([&](Mate& mate) {
@@ -148,7 +148,7 @@ TEST_P(StreamProcesses, OperationsFollowThoseOfOtherGrids) {
     const std::string table = "windlass-cuda-grids 1\n" + rows + "end 4\n";
     EXPECT_OF_MATE(mate, isOk(wl_cuda_grids_use(table.c_str(), &error), error));
     OnStream own(mate.rank, 1);
-    // Of more than one block for each core.
+    // More than one block for each core.
     constexpr size_t kMany = 70'000;
     auto* const from = gpus::tensor<int32_t>(0, kMany);
     auto* const to = gpus::tensor<int32_t>(0, kMany);
@@ -318,7 +318,7 @@ TEST_P(StreamProcesses, AKilledOneIsNamed) {
   }
 }
 
-// Whatever it is that fails in one process, its peers are told, and nothing is left anywhere.
+// All peers get the error, whichever call fails in one process, and no process keeps anything.
 TEST_P(StreamProcesses, AFailureInOneIsToldToAll) {
   const Crew crew = GetParam();
   wl_group_config_t config = {};

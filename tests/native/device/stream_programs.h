@@ -18,7 +18,7 @@ struct Outcome {
   Error error;
 };
 
-// Of each rank: tensors on its device, and a stream there. A rank's i-th element is rank + i.
+// Tensors of each rank on its device, and a stream there. Element i of a rank is rank + i.
 struct Program : RankStreams {
   Program(int ranks, int devices, size_t elements) : RankStreams(ranks, devices), count(elements) {
     for (int rank = 0; rank < ranks; ++rank) {

@@ -193,7 +193,7 @@ TEST_F(GpusStreams, AFailureOfAnyCallIsToldToAllAndLeavesNothing) {
     sumOnStreams(devices, 2);
     std::map<std::string, int> calls;
     for (const std::string& line : gpus::log()) ++calls[line.substr(0, line.find(' '))];
-    // Of the process, or of the program itself.
+    // Calls that are made once for the process, or that the program makes.
     for (const char* notOurs :
          {"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuStreamSynchronize"})
       calls.erase(notOurs);
@@ -379,7 +379,7 @@ TEST_F(GpusStreams, WhatWaitsForThoseInFlightNamesTheStreamThatDoesNotCome) {
         } else {
           code = put(waits == 0 ? 100 : 4'000'000, 300 * kMs, &error);
         }
-        // Of one device kernels take the tensors where they lie, and no larger window.
+        // Kernels of one device take the tensors in place, and no larger window.
         if (waits == 1 && devices == 1) {
           EXPECT_EQ(code, WL_OK) << error.message;
           return;
@@ -401,8 +401,8 @@ TEST_F(GpusStreams, WhatWaitsForThoseInFlightNamesTheStreamThatDoesNotCome) {
   }
 }
 
-// Rank 1 destroys its stream, which has not come to its operation; the driver has it go on. Then
-// it does, or is late.
+// Rank 1 destroys its stream before the stream reaches its operation. The driver lets the stream go
+// on. It goes on at once, or late.
 TEST_F(GpusStreams, WhatADestroyedStreamHasInFlightEnds) {
   for (const int devices : {1, 2}) {
     for (const bool isLate : {false, true}) {
@@ -506,7 +506,7 @@ TEST_F(GpusStreams, CommunicatorsThatShareSeveralGpusComeOneAfterAnother) {
       for (int i = 0; i < 200; ++i) {
         ASSERT_EQ(program.sum(comm, rank, &ticket, &error), WL_OK) << error.message;
         if (i % 20 > 0) continue;
-        // One that is over when its call returns, beside them.
+        // An operation that is over when its call returns, in between.
         ASSERT_EQ(allReduce(comm, program.source[at], program.kept[at], program.count, WL_I32,
                             WL_SUM, WL_TWO_PHASE, 0, &error),
                   WL_OK)

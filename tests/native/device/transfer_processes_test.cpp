@@ -21,7 +21,7 @@ struct Fault {
   int process;
 };
 
-// What all processes and the test see.
+// Memory that all processes and the test share.
 struct Told {
   struct {
     std::atomic<int32_t> code, faultyRank;  // -1: nobody is named
@@ -46,7 +46,7 @@ void noteCalls(Told* told, int process) {
   }
 }
 
-// Of a registration, which the communicator outlives, the text alone names it.
+// An error of a registration, which the communicator outlives, names the rank only in its text.
 int32_t faultyRankOf(const Error& error) {
   if (error.faulty_rank_count == 1) return error.faulty_ranks[0];
   for (int32_t rank = 0; rank < kRanks; ++rank) {
@@ -108,7 +108,7 @@ void failInOne(Told* told, const Fault& fault) {
                std::to_string(fault.process) + (fault.isDone ? ", which is done" : ""));
   moveBetweenProcesses(told, fault);
   const int32_t code = told->ranks[0].code;
-  // What is given back at the end nobody waits for.
+  // Nothing waits for the calls that free objects at the end.
   const bool isAtTheEnd = gpus::givesBack(fault.call) || fault.call == "cuCtxPopCurrent";
   if (told->failures > 0 && !isAtTheEnd) {
     EXPECT_EQ(code, WL_DEVICE);

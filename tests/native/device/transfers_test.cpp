@@ -51,7 +51,7 @@ TEST_F(GpusTransfers, LeaveWhatLiesBetweenTheirElements) {
   }
 }
 
-// What devices have of a transfer stands for the next run of it, until anything else uses their
+// Tables of a transfer stay on the devices for its next run, until another operation uses their
 // windows.
 TEST_F(GpusTransfers, SendTheirTablesAgainOnceSomethingElseHasRun) {
   for (const int devices : {1, 2}) {
@@ -106,7 +106,7 @@ TEST_F(GpusTransfers, SendTheirTablesAgainOnceSomethingElseHasRun) {
   }
 }
 
-// All ranks say of which one, and all go on.
+// All ranks name the faulty one, and all go on.
 TEST_F(GpusTransfers, OfNoMemoryAreRefusedAndTheCommunicatorLives) {
   constexpr size_t kBytes = kRows * kRanks * sizeof(int32_t);
   const NoMemory none;
@@ -159,7 +159,7 @@ TEST_F(GpusTransfers, TakeTensorsOfTheOneDeviceWhereTheyLie) {
   }
 }
 
-// Where a rank's tensor lies.
+// Memory of a rank's tensor.
 enum class Place { kHost, kOwnDevice, kOtherDevice, kMapped };
 
 // Tensors of [kRows, kRanks] i32: rank r's source lies at sources[r], its target at targets[r].
@@ -201,7 +201,7 @@ uint64_t bytesOf(const std::string& call) {
 
 constexpr uint64_t kTensorBytes = kRows * kRanks * 4;
 
-// What others read of a tensor is copied once, and what a rank writes is written in place.
+// Elements that other ranks read are copied once, and a rank writes its target in place.
 TEST_F(GpusTransfers, CopyWhatOtherGpusReadAndWriteTheirOwnInPlace) {
   const std::vector<Place> there(kRanks, Place::kOwnDevice);
   moveColumns(3, there, there);
@@ -214,7 +214,7 @@ TEST_F(GpusTransfers, CopyWhatOtherGpusReadAndWriteTheirOwnInPlace) {
 TEST_F(GpusTransfers, CopyNothingOfMemoryThatAllGpusReach) {
   const std::vector<Place> mapped(kRanks, Place::kMapped);
   moveColumns(3, mapped, mapped);
-  // But what each rank tries of its peers' windows.
+  // Each rank tries the windows of its peers; nothing more is copied.
   EXPECT_EQ(bytesOf("cuMemcpy2DAsync"), 0u);
   for (const std::string& line : gpus::log()) {
     if (line.rfind("cuMemcpyAsync ", 0) != 0) continue;
@@ -235,7 +235,8 @@ TEST_F(GpusTransfers, TakeTensorsWhereverTheyLie) {
   }
 }
 
-// A stretch of memory that ranks read all of is copied once; of one that they read little of, that.
+// Memory that ranks read as a whole is copied once. If they read little of it, only that part is
+// copied.
 TEST_F(GpusTransfers, BringOfTheHostWhatItemsNameAlone) {
   constexpr int64_t kWide = 1000;
   gpus::reset();
@@ -251,7 +252,8 @@ TEST_F(GpusTransfers, BringOfTheHostWhatItemsNameAlone) {
   EXPECT_LT(bytesOf("cuMemcpyDtoHAsync"), 2 * kRanks * kTensorBytes + slack);
 }
 
-// Waits until all have come, before and after rank 0 has the next look at memory fail so.
+// Waits until all ranks have arrived, makes the next look at memory of rank 0 fail, and waits
+// again.
 void failNextLook(int rank, wl_comm_t* comm, int result) {
   Error error;
   ASSERT_EQ(callBarrier(comm, 0, &error), WL_OK) << error.message;
@@ -386,8 +388,8 @@ TEST_F(GpusTransfers, ReadASourceOnceMoreForEach64OfItsTargets) {
   }
 }
 
-// Whichever call of the driver fails: both the rank that made it and its peers are told, or nobody
-// is and all is as it should be, and nothing stays behind.
+// If a call of the driver fails, the rank that made it and its peers get the error, or no rank does
+// and the result is right. Nothing stays behind.
 TEST_F(GpusTransfers, GiveAllBackWhicheverCallFails) {
   const auto move = [](const std::string& call, int number, bool isDone) {
     gpus::reset();

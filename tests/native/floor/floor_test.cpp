@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Sums, FloorOf,
                                           testing::ValuesIn(kRanks),
                                           testing::Values(4, 60, 64, 68, 4096, 5004, 100000)));
 
-// With nothing written beside it, and refused where the memory is a byte too short.
+// Writes nothing outside the memory, and refuses memory that is a byte too short.
 TEST(FloorOfACopy, TakesMemoryOfTheCaller) {
   constexpr uint64_t kBytes = 1000;
   constexpr uint64_t kNeeded = 3 * 1024;

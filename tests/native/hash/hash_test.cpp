@@ -49,7 +49,7 @@ uint64_t reference(const Bytes& in, uint64_t seed) {
 }
 
 TEST(Xxh64, GivesPublishedValues) {
-  // From the xxHash repository: its README's and its sanity test's first values.
+  // First values of the README and of the sanity test of the xxHash repository.
   const struct {
     const char* text;
     uint64_t hash;

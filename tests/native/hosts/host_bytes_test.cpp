@@ -127,7 +127,7 @@ const Operation kOperations[] = {
        return scatter(seat.comm, memory.in.data(), memory.out.data(), kCount, WL_U32, 0, 0, error);
      },
      false},
-    // Where each host adds up its own first.
+    // Each host adds its own elements first.
     {"reduce-scatter", toEveryOtherHost,
      [](const HostSpread&, Seat& seat, Memory& memory, Error* error) {
        return reduceScatter(seat.comm, memory.in.data(), memory.out.data(), kCount, WL_U32, WL_SUM,

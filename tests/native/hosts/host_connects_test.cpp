@@ -13,7 +13,7 @@ class HostConnects : public testing::TestWithParam<HostSpread> {
  protected:
   const HostSpread& spread() const { return GetParam(); }
 
-  // What each rank's first all-to-all comes to, with all of them in it.
+  // The first all-to-all of each rank, with all ranks in it.
   void exchange(Seat& seat) const {
     Error error;
     const uint64_t ranks = static_cast<uint64_t>(spread().ranks());

@@ -67,7 +67,7 @@ struct Seen {
 // A host counts as lost after this silence. It is longer than two busy threads delay a third.
 constexpr int64_t kSilenceNs = 1'000 * kMs;
 
-// What all processes and the test see.
+// Memory that all processes and the test share.
 struct HostBoard {
   std::atomic<uint32_t> rounds[kMostSeats];  // that each rank's calls have ended
   std::atomic<uint32_t> versions[kMostSeats];  // that each rank has
@@ -83,7 +83,7 @@ struct HostBoard {
   std::atomic<bool> fellInUcx[kMostSeats];  // processes
 };
 
-// Of this process, where UCX aborts it.
+// Flag of this process, set where UCX aborts it.
 inline std::atomic<bool>* noteOfFall = nullptr;
 
 // UCX with its assertions built in, as Debian's 1.13 is, ends a process whose peer dies while the
@@ -104,7 +104,7 @@ inline void noteFallInUcx(std::atomic<bool>* note) {
   });
 }
 
-// What this process has that ends with a group: open files, sockets and shared memory among them,
+// Objects of this process that end with a group: open files (with sockets and shared memory),
 // threads, and mappings of shared memory.
 struct Holding {
   long files = 0;
@@ -213,7 +213,7 @@ class HostCrew {
   HostBoard& board() { return *board_; }
   pid_t pid(int process) const { return forks_->pids()[static_cast<size_t>(process)]; }
 
-  // Until all ranks have ended that many rounds; false where that lasts too long.
+  // Waits until all ranks have ended that many rounds. Returns false if that takes too long.
   bool awaitRounds(uint32_t least) {
     return await([&] {
       for (int rank = 0; rank < spread_.ranks(); ++rank)
@@ -221,11 +221,11 @@ class HostCrew {
       return true;
     }, 120'000 * kMs);
   }
-  // Of the rank that is ahead.
+  // Number of rounds of the rank that is ahead.
   uint32_t mostRounds() const {
     return *std::max_element(board_->rounds, board_->rounds + spread_.ranks());
   }
-  // Until these have said how their calls ended.
+  // Waits until these ranks have reported how their calls ended.
   bool awaitSeen(const std::vector<int32_t>& ranks) {
     return await([&] {
       for (const int32_t rank : ranks)
@@ -261,8 +261,8 @@ class HostCrew {
   }
 
  private:
-  // Who is stopped has stopped when this returns: all of its threads, of which one that waits for
-  // its core may receive what peers send.
+  // Sends the signal. After SIGSTOP, returns when all threads have stopped. A thread that waits for
+  // its core could still receive from peers.
   void signalAll(int first, int count, int number) const {
     for (int process = first; process < first + count; ++process) kill(pid(process), number);
     for (int process = first; process < first + count && number == SIGSTOP; ++process) {
@@ -332,7 +332,7 @@ inline bool setLink(int host, bool isUp) {
   });
 }
 
-// What a command says that fails.
+// Output of a command that fails.
 inline std::optional<std::string> refusalOf(const std::string& command) {
   FILE* const output = popen(command.c_str(), "r");
   if (output == nullptr) return "no shell";

@@ -13,7 +13,7 @@ int rounds() {
   return faultRounds(2, 20);
 }
 
-// What ranks do when the fault comes.
+// Work of the ranks when the fault strikes.
 enum Doing { kSmall, kLarge, kVersions, kMixed, kBarriers, kDoings };
 
 constexpr uint64_t kLargeCount = 200'000;
@@ -88,7 +88,7 @@ class Versions {
   uint32_t moved_ = 0;
 };
 
-// What a rank's rounds need.
+// Memory for the rounds of a rank.
 struct Worker {
   explicit Worker(const Seat& of)
       : seat(of), in(kLargeCount), out(kLargeCount), versions(of) {}
@@ -129,7 +129,7 @@ void work(const Seat& seat, Doing doing, const std::atomic<uint32_t>& most) {
     if (code == WL_OK) ++seat.board.rounds[seat.rank];
   }
   seat.sees(code, error);
-  // Until then ranks of this host may read what this one brought.
+  // Ranks of this host may read the input of this rank until then.
   if (!await([&] { return wl_comm_quiescent(seat.comm) != 0; }, 10'000 * kMs)) ++seat.board.wrong;
   if (!worker.versions.isWhole()) {
     ++seat.board.torn;
@@ -201,16 +201,16 @@ class HostFaults : public testing::TestWithParam<HostSpread> {
  protected:
   const HostSpread& spread() const { return GetParam(); }
 
-  // Spreads begin with different ones, so that two rounds of each do all that there are. A
-  // sanitizer, which has one, sees a mixture.
+  // Each spread begins with another kind of work, so that two rounds cover all kinds. A sanitizer
+  // has one round, which is a mixture.
   Doing doingOf(int round) const {
     if (kSanitized && !longForm()) return kMixed;
     const int place = spread().hosts == 4 ? 2 : spread().threads - 1;
     return static_cast<Doing>((2 * place + round) % kDoings);
   }
 
-  // What the fault left behind, such as ports and files, doesn't hinder a new group. A sanitizer
-  // sees one that starts in AHostThatConnectsLateIsNotSilent.
+  // Ports, files and other remains of the fault do not hinder a new group. Under a sanitizer,
+  // AHostThatConnectsLateIsNotSilent starts one.
   void expectStartAfter() const {
     if (!kSanitized || longForm()) expectStart(spread());
   }
@@ -303,7 +303,7 @@ TEST_P(HostFaults, ACutLinkIsNamedByTheHostBehindIt) {
     const std::vector<int32_t> survivors = allBut(spread(), beyond);
     times.add(expectSeen(crew, survivors, WL_PEER_LOST, struck));
     expectFaultyRanks(crew, survivors, beyond);
-    // Those behind it name others, of whom they hear nothing.
+    // Ranks behind the cut name other ranks, which they do not hear.
     times.add(expectSeen(crew, beyond, WL_PEER_LOST, struck));
     for (const int32_t rank : beyond) {
       for (const int32_t faultyRank : crew.board().seen[rank].faultyRanks())
@@ -316,7 +316,7 @@ TEST_P(HostFaults, ACutLinkIsNamedByTheHostBehindIt) {
   }
 }
 
-// As where packets are lost that would connect.
+// Simulates the loss of the packets that connect.
 TEST_P(HostFaults, AHostThatConnectsLateIsNotSilent) {
   HostCrew crew(spread(), kSilenceNs, [](Seat& seat) { work(seat, kMixed, 12); },
                 2 * kSilenceNs);
@@ -325,7 +325,7 @@ TEST_P(HostFaults, AHostThatConnectsLateIsNotSilent) {
     EXPECT_EQ(WL_OK, crew.board().seen[rank].code) << crew.board().seen[rank].message;
 }
 
-// As where the machine sleeps: none is to blame that another has not looked.
+// Simulates a machine that sleeps: no host is to blame for the others' pause.
 TEST_P(HostFaults, APauseOfAllHostsIsNobodysSilence) {
   HostCrew crew(spread(), kSilenceNs, [&](Seat& seat) { work(seat, kSmall, kEndless); });
   letWork(crew, 0);

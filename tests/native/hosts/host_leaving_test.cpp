@@ -41,7 +41,7 @@ TEST_F(HostLeaving, OthersLiveOnWhereThoseLeaveThatTheyReachHostsBy) {
   EXPECT_EQ(std::vector<int>(4, 0), crew.end());
 }
 
-// Host 1 is heard by rank 0's process alone, once rank 3 has left.
+// After rank 3 has left, only the process of rank 0 hears host 1.
 TEST_F(HostLeaving, AProcessThatStandsStillHasNoOtherHostCountAsSilent) {
   const Shared<Cue> cue;
   HostCrew crew(kPairs, kSilenceNs, [&](Seat& seat) {
@@ -97,7 +97,7 @@ TEST_F(HostLeaving, WhoHasLeftIsNotLostToThoseWhoHearOfItLate) {
   EXPECT_EQ(std::vector<int>(4, 0), crew.end());
 }
 
-// Of two processes that hear a host each is asleep half of the time.
+// Each of two processes that hear a host is asleep half of the time.
 TEST_F(HostLeaving, ASilentHostIsFoundByProcessesThatStandStillInTurns) {
   const Shared<Cue> cue;
   HostCrew crew(kPairs, 2'000 * kMs, [&](Seat& seat) {
@@ -130,7 +130,7 @@ TEST_F(HostLeaving, ASilentHostIsFoundByProcessesThatStandStillInTurns) {
   crew.end(false);
 }
 
-// Of a call that waits for others several times, in whichever of them.
+// Closes during a call that waits for others several times, in any of its waits.
 TEST_F(HostLeaving, ACallThatAnotherThreadsCloseEndsSaysSo) {
   std::mt19937_64 random(seed());
   for (int round = 0; round < faultRounds(10, 200); ++round) {
@@ -161,7 +161,7 @@ TEST_F(HostLeaving, ACallThatAnotherThreadsCloseEndsSaysSo) {
   }
 }
 
-// Rank 2 puts to rank 1 before rank 0 has left, or after it alone.
+// Rank 2 puts to rank 1 before rank 0 has left, or only after it.
 class HostLeavingAmongMoves : public testing::TestWithParam<bool> {};
 
 TEST_P(HostLeavingAmongMoves, NamesWhoHasLeft) {

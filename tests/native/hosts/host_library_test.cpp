@@ -20,7 +20,7 @@ namespace host_library_test {
 
 constexpr size_t kBytes = 16;
 
-// Of what is loaded at `at`, as the file has it that it was loaded from.
+// A library in memory at `at`, beside the bytes of its file.
 struct Loaded {
   const unsigned char* at;
   std::vector<unsigned char> bytes;

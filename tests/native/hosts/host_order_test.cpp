@@ -8,8 +8,8 @@ namespace host_order_test {
 
 enum class By { kBarrier, kNotify };
 
-// By turns rank 0 puts to the last rank's part, and rank 1, which it then tells or after a barrier,
-// takes it from there.
+// In turns, rank 0 puts to the part of the last rank. Rank 1 takes it from there after a signal, or
+// after a barrier.
 void putAndTake(Seat& seat, By by) {
   constexpr int64_t kBytes = int64_t{4} << 20;
   constexpr uint64_t kBehind = kBytes;
@@ -167,8 +167,8 @@ void putOverAndOver(const Seat& seat, std::mt19937_64 random) {
   wl_window_free(window);
 }
 
-// By turns rank 0 puts 4 MiB, the first time alone, then while the last rank gets much more from
-// it; in how many of those what was put has come before what was got.
+// In turns, rank 0 puts 4 MiB, the first time with no other traffic, then while the last rank gets
+// much more from it. Counts the turns in which the put arrives before the get.
 void putBesideGets(const Seat& seat, std::atomic<int>& came, int turns) {
   constexpr int64_t kPut = int64_t{4} << 20;
   constexpr int64_t kGot = int64_t{192} << 20;
@@ -251,7 +251,8 @@ TEST_P(HostOrder, WhatIsPutOverAndOverIsAsItWasPutLast) {
 
 TEST_P(HostOrder, ALongPutArrivesWhileItsPeerGets) {
   const int turns = longForm() ? 7 : 5;
-  // As on other devices than loopback; in a longer one gets fill what a put waits for.
+  // Limits the buffer as on devices other than loopback. In a longer buffer, gets fill the space
+  // for which a put waits.
   setenv("UCX_TCP_SNDBUF", "256k", 1);
   const Shared<std::atomic<int>> came;
   HostCrew crew(GetParam(), 0, [&](Seat& seat) { putBesideGets(seat, *came, turns); });

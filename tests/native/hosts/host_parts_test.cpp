@@ -62,7 +62,8 @@ std::vector<int> ranksOfColor(const HostSpread& spread, const std::function<int(
   return ranks;
 }
 
-// In their order, and in the other one; a sanitizer sees the same in the other one alone.
+// Runs the colors in their order and in reverse. A sanitizer runs only the reverse, which covers
+// the same.
 TEST_P(HostParts, StartAndMove) {
   const HostSpread all = spread();
   const std::function<int(int)> colors[] = {

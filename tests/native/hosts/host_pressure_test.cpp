@@ -44,7 +44,8 @@ struct Rows {
   std::vector<uint8_t> data;
 };
 
-// Of rank 0, which moves copies to rank 1, whose process stands still from when `isStopped`.
+// State of rank 0, which moves copies to rank 1. The process of rank 1 is stopped from `isStopped`
+// on.
 struct Pressure {
   std::atomic<bool> isStopped;
   std::atomic<bool> isOver;
@@ -141,8 +142,8 @@ TEST_F(HostPressure, NotifiesWaitForAHostThatStandsStill) {
   });
 }
 
-// What a rank lacks is told by all, and who lacks it: of puts to who stands still, which stay with
-// this process once the connection is full.
+// If a rank lacks memory, all ranks say so and name it. Puts to a stopped process use up the
+// memory, because they stay here once the connection is full.
 TEST_F(HostPressure, ASenderThatLacksMemoryNamesItself) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "AddressSanitizer ends a process whose address space is full: the build without "
@@ -165,7 +166,7 @@ TEST_F(HostPressure, ASenderThatLacksMemoryNamesItself) {
       getrlimit(RLIMIT_AS, &before);
       const rlimit least = {addressBytes(), before.rlim_max};
       setrlimit(RLIMIT_AS, &least);
-      // What the allocator has of its own.
+      // Takes the memory that the allocator still has.
       std::vector<std::unique_ptr<uint8_t[]>> taken;
       taken.reserve(1 << 16);
       for (size_t bytes = 1 << 20; bytes >= 1024; bytes /= 2)

@@ -74,7 +74,7 @@ int32_t reduceUntilFailure(const Seat& seat, wl_comm_t* comm, const std::vector<
   return code;
 }
 
-// That rank ends it once it has been in a barrier with the others, which may be overtaken in that.
+// Rank `aborter` aborts after a barrier with the others. The abort may overtake the barrier.
 void enterAndAbort(const Seat& seat, int aborter, const std::vector<int>& all, Error* error) {
   const int32_t met = callBarrier(seat.comm, 0, error);
   EXPECT_OF_SEAT(seat, met == WL_OK || met == WL_ABORTED);
@@ -186,7 +186,8 @@ class HostShrinks : public testing::TestWithParam<HostSpread> {
 };
 
 TEST_P(HostShrinks, AfterAProcessWasKilled) {
-  // In the long form each; the first one's host and the last one's differ.
+  // The long form kills each rank in turn. The short form kills the first and the last, which are
+  // on different hosts.
   const int step = longForm() ? 1 : spread().all() - 1;
   for (int victim = 0; victim < spread().all(); victim += step) killAndShrink({victim});
 }
@@ -244,7 +245,7 @@ TEST_P(HostShrinks, ARankThatDoesNotComeByTheDeadlineIsLeftOut) {
       Error error;
       enterAndAbort(seat, 1, all, &error);
       if (seat.rank != late) {
-        // All of these have come before the first of them waits for the other.
+        // All of these ranks have arrived before the first of them waits for another.
         const int expected = static_cast<int>(others.size());
         ++seat.board.gathered;
         EXPECT_OF_SEAT(seat, await([&] { return seat.board.gathered == expected; }));
@@ -307,8 +308,8 @@ TEST_P(HostShrinks, NobodyWaitsForARankThatHasClosed) {
   }
 }
 
-// What each rank of those that live comes to: the ranks of its communicator, a bit each, which it
-// has used; 0: it got none, and was told why.
+// Shrinks until a communicator works. Returns its ranks, one bit each, after using it. 0: the rank
+// got none, and got the reason.
 uint32_t shrinkUntilItWorks(const Seat& seat, uint32_t doomed, Error* error) {
   wl_comm_t* comm = seat.comm;
   uint32_t members = 0;
@@ -407,7 +408,7 @@ TEST_P(HostShrinks, AHostThatWasPausedIsLeftOut) {
         wl_comm_free(shrunk);
         return;
       }
-      // It hears that it was lost, or, where that comes first, what came of it.
+      // The rank gets the loss, or the abort that follows from it if that arrives first.
       EXPECT_OF_SEAT(seat, code == WL_PEER_LOST || code == WL_ABORTED);
       wl_comm_t* none = nullptr;
       const int32_t told = wl_comm_shrink(seat.comm, kDeadlineNs, &none, &error);
@@ -456,7 +457,7 @@ TEST(HostShrink, AHostThatFindsTheOthersGoneIsLeftOut) {
   }
 }
 
-// Each side goes on by itself, as neither can tell which one is cut off.
+// Each side goes on without the other, because neither can know which side is cut off.
 TEST_P(HostShrinks, AfterALinkWasCut) {
   if (namespaces().empty())
     GTEST_SKIP() << "hosts are this machine's loopback: tests/hosts/run gives them links";

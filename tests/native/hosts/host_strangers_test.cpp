@@ -50,7 +50,7 @@ class End final : public windlass::WireEnds {
   bool isAnyLost_ = false;
 };
 
-// Memory of 64 KiB that one end shares, and all that another does with it.
+// Memory of 64 KiB that one end shares, and everything that another end does with it.
 struct Moves {
   static constexpr uint64_t kBytes = uint64_t{64} << 10;
   static constexpr uint64_t kWordAt = 32 << 10;
@@ -110,7 +110,7 @@ void guessTheName() {
   own.wire().receive(Moves::kRank, Moves::kTurn, landed.data(), landed.size());
 
   const std::vector<unsigned char> name = own.name();
-  // Behind its magic number and its length.
+  // The secret follows the magic number and the length.
   constexpr size_t kSecretAt = 8;
   std::mt19937_64 random(seed());
   std::vector<unsigned char> guessed = name;

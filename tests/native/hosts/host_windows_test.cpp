@@ -79,7 +79,7 @@ TEST(HostWindows, ANewOneIsReachedByAKeyOfItsOwn) {
       await([&] { return board.rounds[0] + board.rounds[1] + board.rounds[2] == 3; });
     wl_window_free(first);
     lasting.reset();
-    // Of the ranks that drop it, rank 3 is the last: what it tells has rank 1's process unmap both.
+    // Rank 3 is the last rank that drops it. Its message makes the process of rank 1 unmap both.
     if (seat.rank == 0)
       expect(seat, await([&] { return group.shared().holders[number] <= 1; }), "hears no drop");
     ++board.rounds[seat.rank];
@@ -126,8 +126,8 @@ TEST(HostWindows, SignalsOfANewOneStartAt0) {
   EXPECT_EQ(std::vector<int>(2, 0), crew.end());
 }
 
-// After a failure, of which a host that stands still does not say that it knows, rank 0 closes;
-// meanwhile rank 1 drops a window, and stores into another.
+// Rank 0 closes after a failure that a stopped host does not confirm. Meanwhile rank 1 drops a
+// window and stores into another.
 TEST(HostWindows, StayWhileAWireThatClosesMayStoreThere) {
   HostCrew crew({3, 1, 1}, 0, [](Seat& seat) {
     wl_window_t* const dropped = make(seat);

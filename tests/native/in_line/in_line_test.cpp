@@ -54,8 +54,8 @@ std::vector<uint64_t> seeds() {
   std::vector<uint64_t> all(count);
   std::iota(all.begin(), all.end(), 0);
 #if !defined(__SANITIZE_ADDRESS__)
-  // The first of parts that take several tiles, of cores that wait for all and of cores that do
-  // not.
+  // The smallest parts that take several tiles, for cores that wait for all cores and for cores
+  // that do not.
   for (const uint64_t large : {27, 36})
     if (large >= count) all.push_back(large);
 #endif
@@ -192,7 +192,7 @@ class Operation {
     uint8_t* to = reinterpret_cast<uint8_t*>(in[rank].data());
     put({to, from, in[rank].size() * sizeof(int32_t)});
   }
-  // What its caller may do once a rank has left: read the output, and write the input.
+  // Uses the memory as a caller may after a rank has left: reads the output and writes the input.
   void useAgain(uint32_t rank) {
     const checked::Core::Running runs(core(rank, 0));
     uint8_t* from = reinterpret_cast<uint8_t*>(out[rank].data());
@@ -209,7 +209,7 @@ class Operation {
   std::vector<std::unique_ptr<checked::Core>> cores_;
 };
 
-// What each rank's output becomes, from all inputs.
+// Output of each rank, computed from all inputs.
 using Expected = std::function<void(const Operation& of, const std::vector<Values>& in,
                                     uint32_t rank, Values& out)>;
 
@@ -354,7 +354,7 @@ TEST_P(InLineKernels, MoveUnequalParts) {
       table.room = of.ranks * of.elements * kSize;
     }
   };
-  // Of what rank `from` has for `rank`.
+  // Start of the elements of rank `from` for `rank`.
   const auto startOf = [](const Operation& of, uint32_t from, uint32_t rank) {
     uint64_t start = 0;
     for (uint32_t other = 0; other < rank; ++other) start += of.count(from, other);
@@ -411,8 +411,8 @@ TEST_P(InLineKernels, MoveUnequalParts) {
   run<Eager<ReduceScatterV>>("reduce-scatter-v, eager", gathered, own);
 }
 
-// Of a transfer of two phases: each rank's first part to its right neighbour, and the sum of that
-// and of its own to the second part; a signal counts both.
+// Tables of a transfer of two phases. Phase 1 copies each rank's first part to its right neighbour,
+// and phase 2 writes the sum of both to the second part. A signal counts both.
 class TransferTables {
  public:
   explicit TransferTables(Operation& of) {

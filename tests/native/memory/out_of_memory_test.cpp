@@ -145,7 +145,7 @@ TEST(OutOfMemory, TakesNothingFromAMemoryPoolAndIsNothingToWhatIsGivenBack) {
   wl_memory_pool_free(pool);
 }
 
-// Where a rank finds no memory for the handle alone, it leaves the new communicator.
+// A rank that lacks memory only for the handle leaves the new communicator.
 TEST(OutOfMemory, OfASplitFailsOnAllRanksOrShowsInTheNewCommunicatorAtOnce) {
   failOnEach([](wl_comm_t* comm, Error* error) {
     wl_comm_t* child = nullptr;
@@ -323,8 +323,8 @@ TEST(OutOfMemory, OfAFoldIsAnError) {
   }
 }
 
-// What a rank calls on a target that checks it, where one allocation of rank 1's fails: all of the
-// first ones, and then fewer and fewer.
+// Runs the call of a rank on a target that checks it, while one allocation of rank 1 fails. It
+// covers all of the first allocations, and fewer and fewer of the later ones.
 void failOneOfEach(const std::function<int(int rank, wl_comm_t*, Windows&, Error*)>& call) {
   if (!isChecked()) GTEST_SKIP() << wl_target() << " allocates nothing in operations";
   bool happened = true;

@@ -10,7 +10,7 @@
 namespace windlass_test {
 namespace small_stack_test {
 
-// Beside what the thread library needs for itself.
+// Stack in addition to the needs of the thread library.
 constexpr size_t kStack = size_t{48} << 10;
 constexpr int kMany = 600;
 

@@ -22,7 +22,7 @@ namespace ordinary_memory_test {
 using windlass::DType;
 using windlass::ReduceOp;
 
-// A file of this process alone, mapped.
+// A mapped file that only this process has.
 class MappedFile {
  public:
   explicit MappedFile(uint64_t bytes) : bytes_(bytes) {
@@ -106,8 +106,8 @@ struct Operation {
   bool scans() const { return what == WL_OP_SCAN || what == WL_OP_EXCLUSIVE_SCAN; }
   double factor(uint64_t rank) const { return 1.0 / static_cast<double>(3 + rank); }
   uint64_t ranks() const { return elements.size(); }
-  // Of parts that differ in size, what `from` has for `to`; in all-gather-v what `from` has, in
-  // reduce-scatter-v what is for `to`.
+  // Elements from `from` to `to` in operations whose parts differ in size. In all-gather-v they
+  // depend only on `from`, in reduce-scatter-v only on `to`.
   uint64_t part(uint64_t from, uint64_t to) const {
     if (what == WL_OP_ALL_GATHER_V) to = 1;
     if (what == WL_OP_REDUCE_SCATTER_V) from = 1;
@@ -125,7 +125,7 @@ struct Operation {
   }
 };
 
-// Where its memory may lie: the first ones are what all processes map.
+// Kinds of memory that an operation may use. All processes map the first kinds.
 constexpr unsigned kMapped = 2;
 constexpr unsigned kAnywhere = 4;
 
@@ -342,7 +342,7 @@ class Call {
     return of_.what == WL_OP_SCAN ? me_ + 1 : of_.what == WL_OP_EXCLUSIVE_SCAN ? me_ : n_;
   }
 
-  // What the first ranks' elements fold to, with the identity of the operation for none.
+  // Fold of the elements of the first ranks. For no element it is the identity of the operation.
   uint64_t fold(std::vector<uint64_t> codes) const {
     const DType wide = of_.dtype == DType::kF64 ? DType::kF64 : DType::kF32;
     const bool isFloat = windlass::isFloat(of_.dtype);
@@ -463,7 +463,7 @@ TEST(OrdinaryMemory, TakesNoneForStagesUntilRanksNeedThem) {
   }
 }
 
-// Random collectives of what lies in some of the places, after which ranks have come to `form`.
+// Random collectives on memory of these kinds. Afterwards all ranks have reached `form`.
 void moveByEveryCollective(const Spread& spread, unsigned places, int operations, int form) {
   const uint64_t chosen = seed();
   const Members all(spread, [&](Member& member) {

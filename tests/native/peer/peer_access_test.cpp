@@ -24,8 +24,8 @@
 namespace windlass_test {
 namespace peer_access_test {
 
-// Has the kernel refuse that system call to this process from now on: any, or one whose third
-// argument is `third`.
+// Makes the kernel refuse this system call to this process from now on: every call, or calls whose
+// third argument is `third`.
 void forbid(uint32_t call, int refusal, int64_t third = -1) {
   constexpr uint32_t kCall = offsetof(seccomp_data, nr);
   constexpr uint32_t kThird = offsetof(seccomp_data, args[2]);
@@ -48,7 +48,7 @@ void forbidReading() {
   forbid(SYS_process_vm_readv, EPERM);
 }
 
-// What lies in the control block is reserved so.
+// The control block reserves its memory by this call.
 void forbidReserving() {
   constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE
   forbid(SYS_madvise, ENOMEM, kPopulateWrite);

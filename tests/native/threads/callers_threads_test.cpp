@@ -104,7 +104,7 @@ bool enterUntil(wl_comm_t* comm, const std::function<bool()>& holds) {
   return all == 1;
 }
 
-// Beside threads that compute on the ranks' cores.
+// True if the rank met threads that compute on the ranks' cores.
 bool hasMetThread(wl_comm_t* comm, int rank) {
   wl_rank_state_t state = {};
   state.struct_size = sizeof state;
@@ -192,6 +192,44 @@ TEST_P(Adjusted, WhereAllowedTakesShortSlicesForAWhileAndKeepsItsAffinity) {
 
 INSTANTIATE_TEST_SUITE_P(Threads, Adjusted, testing::Bool(),
                          [](const auto& by) { return by.param ? "Adopted" : "ByTheConfig"; });
+
+// One rank shares the first core with a thread that computes. The others share the second core.
+TEST(CallersThreads, TakeShortSlicesTogetherWhereOneOfThemMeetsAThread) {
+  if (!kernelGrantsSlices()) GTEST_SKIP() << "this kernel grants no slices";
+  const cpu_set_t before = maskOf(0);
+  cpu_set_t first = twoCores();
+  if (CPU_COUNT(&first) < 2) GTEST_SKIP() << "this takes two cores";
+  cpu_set_t second = first;
+  for (size_t core = 0; CPU_COUNT(&second) == 2; ++core) CPU_CLR(core, &second);
+  CPU_XOR(&first, &first, &second);
+  ASSERT_EQ(0, sched_setaffinity(0, sizeof first, &first));
+  {
+    const BusyThreads busy(1);
+    wl_group_config_t config = {};
+    config.struct_size = sizeof config;
+    config.ranks = kRanks;
+    config.cores = 2;
+    config.adjust_threads = 1;
+    wl_group_t* group = nullptr;
+    ASSERT_EQ(WL_OK, wl_group_create(&config, &group, nullptr));
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      wl_comm_t* comm = nullptr;
+      ASSERT_EQ(WL_OK, wl_group_join(group, rank, &comm, nullptr));
+      threads.emplace_back([&, rank, comm] {
+        const cpu_set_t& own = rank == 0 ? first : second;
+        EXPECT_EQ(0, sched_setaffinity(0, sizeof own, &own));
+        EXPECT_TRUE(enterUntil(comm, [] {
+          return Scheduling::ofThisThread().runtime == 100'000;
+        })) << "rank " << rank;
+        wl_comm_free(comm);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    wl_group_release(group);
+  }
+  ASSERT_EQ(0, sched_setaffinity(0, sizeof before, &before));
+}
 
 // Ranks crowd one core, may use the other one too, and are put back on the first at any time.
 TEST(CallersThreads, KeepTheAffinityThatOthersGiveThemInMidOperation) {
@@ -290,7 +328,7 @@ TEST(AdoptedThreads, NeverWidenAMask) {
   }
 }
 
-// As while the last core that a thread may use goes offline.
+// Simulates that the last core that a thread may use goes offline.
 TEST(AdoptedThreads, AreNotPlacedIfTheirMaskHasNoCore) {
   for (int stays = 0; stays < 2; ++stays) {
     onThread([&] {
@@ -459,7 +497,7 @@ TEST(ThreadsOfTheLibrary, TakeNoSignalsButThoseOfFaults) {
 }  // namespace callers_threads_test
 }  // namespace windlass_test
 
-// In place of the C library's functions.
+// Replaces the functions of the C library.
 extern "C" int sched_setaffinity(pid_t thread, size_t bytes, const cpu_set_t* mask) noexcept {
   windlass_test::callers_threads_test::Moves* const moves =
       windlass_test::callers_threads_test::Moves::ofThread;

@@ -18,7 +18,7 @@ using windlass::DType;
 constexpr uint64_t kCodes = uint64_t{1} << 32;
 constexpr int64_t kElements = int64_t{1} << 20;  // of a transfer
 
-// What a rank has of the next one's codes, in the narrow dtype.
+// The codes of the next rank, in the narrow dtype.
 class Narrowed {
  public:
   Narrowed(DType to, int rank, wl_comm_t* comm)

@@ -34,7 +34,7 @@ class Neighbours {
   wl_transfer_t* transfer() const { return transfer_; }
   void fill(uint32_t value) { fill(&source_, value); }
   void clear(uint32_t value) { fill(&target_, value); }
-  // Whether the target holds that alone.
+  // True if the target holds only this value.
   bool holds(uint32_t value) const {
     const auto* first = reinterpret_cast<const uint32_t*>(target_.memory.data());
     return std::all_of(first, first + target_.memory.size() / 4,

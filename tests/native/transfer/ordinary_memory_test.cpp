@@ -163,7 +163,7 @@ struct Plan {
   static uint64_t castOf(DType from, DType to, uint64_t code) {
     return from == to ? code : windlass::reference::cast(from, to, code);
   }
-  // What the piece has at those coordinates of its own.
+  // Expected element of the piece at these coordinates.
   uint64_t expected(const Piece& piece, const Extents& at, uint32_t version) const {
     std::vector<uint64_t> codes;
     for (const Source& source : piece.sources)
@@ -176,7 +176,7 @@ struct Plan {
   }
 };
 
-// What one rank states of it.
+// Description of the transfer that one rank states.
 struct Stated {
   Words sources, targets, chunks, stages;
   uint64_t chunkCount = 0, stageCount = 0;
@@ -398,7 +398,7 @@ TEST(OrdinaryMemoryOfTransfersThatFail, MoveNothingWhereReadingIsForcedAndAnothe
   EXPECT_EQ(allWell(spread), all.results);
 }
 
-// Of what lies far apart a box takes many system calls: its item does not run after all.
+// A box over scattered memory takes many system calls, so its item stops in the middle.
 TEST(OrdinaryMemoryOfTransfersThatFail, StopWithinABoxAtTheDeadline) {
   const Spread spread = {2, 2, 64, 0, "readv"};
   NEEDS_READING_FOR(spread.use)

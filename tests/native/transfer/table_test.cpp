@@ -31,7 +31,7 @@ void forEachItem(const uint64_t* words, Visit&& visit) {
   }
 }
 
-// Of each element of a box a digest of where it lies: at each of its targets and sources.
+// For each element of a box, a digest of its addresses at each target and source.
 using Elements = std::vector<uint64_t>;
 
 void addElements(const ChunkItem& item, Elements* elements) {
@@ -93,8 +93,8 @@ WordList randomBox(uint64_t number, std::mt19937_64& random) {
   return words;
 }
 
-// What an item counts for: as much as it writes, or half of all that it moves, and four times as
-// much if rows of its target are not rows of its source.
+// Work of an item: the bytes that it writes, or half of all that it moves. It is four times as much
+// if rows of its target are not rows of its source.
 uint64_t workOf(const ChunkItem& item) {
   const uint64_t written = item.bytes() * item.targets();
   const uint64_t elements = item.bytes() / sizeOf(ChunkItem::dtypeOf(item.target(0)));
@@ -125,7 +125,7 @@ TEST(Table, HoldsEveryElementOfEveryBoxOnceWhereverItLies) {
     windlass::PlanTable table;
     Error error;
     ASSERT_EQ(WL_OK, maker.finish(&table, &error)) << error.message;
-    // As another rank might get it.
+    // The table as another rank may receive it.
     const WordList copy = table.words();
     std::map<uint64_t, Elements> found;
     std::map<uint64_t, uint32_t> items;

@@ -344,8 +344,8 @@ TEST(Transfer, FingerprintsMustAgree) {
   return std::all_of(stack, stack + sizeof stack, [](uint8_t byte) { return byte == 0xa5; });
 }
 
-// Rank 1 reads `count` chunks between two operations. Rank 0, which has none, is told meanwhile to
-// leave. Returns whether it left while rank 1 still had work.
+// Rank 1 reads `count` chunks between two operations. Meanwhile rank 0, which has none, gets the
+// order to leave. Returns true if it left while rank 1 still had work.
 bool leavesMeanwhile(int64_t count) {
   LocalRanks ranks(2, 20'000'000'000, 1, 1);
   std::atomic<bool> begun{false};
@@ -354,7 +354,7 @@ bool leavesMeanwhile(int64_t count) {
   std::vector<uint8_t> memory(static_cast<size_t>(4 * count));
   std::thread aborter([&] {
     while (!begun) usleep(100);
-    // Until rank 1 is in a registration and has entered no operation for a while.
+    // Waits until rank 1 is in a registration and has entered no operation for some time.
     wl_rank_state_t state = {};
     state.struct_size = sizeof state;
     uint64_t before = 0;

@@ -6,7 +6,7 @@
 
 #include "native/hosts/ucx/wire.h"
 
-// By which a test knows it.
+// Number by which a test recognizes this library.
 extern "C" __attribute__((visibility("default"))) const int windlass_late_numbers = 8;
 
 extern "C" __attribute__((visibility("default"))) windlass::Code windlass_open_wire_7(

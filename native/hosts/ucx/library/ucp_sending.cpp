@@ -13,7 +13,7 @@ namespace {
 // Approximate memory that UCX keeps for a send, besides its bytes.
 constexpr uint64_t kSendBytes = 256;
 // Largest pending message of a peer.
-constexpr uint64_t kMostLingeringBytes = uint64_t{4} << 10;
+constexpr uint64_t kMostDelayedBytes = uint64_t{4} << 10;
 // Shortest last part that is sent in place after a head. A shorter one is faster to copy.
 constexpr uint64_t kLeastBehind = uint64_t{1} << 10;
 // Time that a piece of the caller's memory waits to be taken at once. After that it is copied. All
@@ -197,7 +197,7 @@ void UcpWire::pump(Peer& peer) {
 }
 
 bool UcpWire::sendOrQueue(Peer& peer, Send&& send) {
-  if (!sendLingering(peer)) return false;
+  if (!sendDelayed(peer)) return false;
   if (peer.isLost) {
     if (send.message != nullptr) release(send.message);
     return true;
@@ -233,33 +233,33 @@ bool UcpWire::sendMove(Peer& peer, const Move& move, const Part* parts, uint32_t
       wholeWords(sizeof(Start) + bytesOf(parts, count - 1)) <= mostHeadBytes_) {
     body = parts[--count];
   }
-  const uint64_t most = body.bytes > 0 ? mostHeadBytes_ : kMostLingeringBytes;
-  if (!addToLingering(peer, move, parts, count, unread, most)) return false;
-  return peer.isLost || sendLingering(peer, body);
+  const uint64_t most = body.bytes > 0 ? mostHeadBytes_ : kMostDelayedBytes;
+  if (!addToDelayed(peer, move, parts, count, unread, most)) return false;
+  return peer.isLost || sendDelayed(peer, body);
 }
 
-bool UcpWire::addToLingering(Peer& peer, const Move& move, const Part* parts, uint32_t count,
+bool UcpWire::addToDelayed(Peer& peer, const Move& move, const Part* parts, uint32_t count,
                              const Unread& unread, uint64_t mostBytes) {
-  if (peer.lingering != nullptr) {
+  if (peer.delayed != nullptr) {
     const uint64_t bytes = wholeWords(sizeof move + bytesOf(parts, count));
-    const bool fits = peer.lingering->bytes.size() + bytes <= mostBytes;
-    if ((peer.lingering->unread != unread || !fits) && !sendLingering(peer)) return false;
+    const bool fits = peer.delayed->bytes.size() + bytes <= mostBytes;
+    if ((peer.delayed->unread != unread || !fits) && !sendDelayed(peer)) return false;
     if (peer.isLost) return true;
   }
-  if (peer.lingering != nullptr)
-    return hasMemoryFor([&] { append(*peer.lingering, move, parts, count); });
-  peer.lingering = hold(peer.secret, move, parts, count);
-  if (peer.lingering == nullptr) return false;
-  peer.lingering->unread = unread;
+  if (peer.delayed != nullptr)
+    return hasMemoryFor([&] { append(*peer.delayed, move, parts, count); });
+  peer.delayed = hold(peer.secret, move, parts, count);
+  if (peer.delayed == nullptr) return false;
+  peer.delayed->unread = unread;
   if (unread != nullptr) unread->fetch_add(1, std::memory_order_relaxed);
-  ++lingering_;
+  ++delayed_;
   return true;
 }
 
-bool UcpWire::sendLingering(Peer& peer, const Part& body) {
-  if (peer.lingering == nullptr) return true;
-  --lingering_;
-  Held* const held = std::exchange(peer.lingering, nullptr);
+bool UcpWire::sendDelayed(Peer& peer, const Part& body) {
+  if (peer.delayed == nullptr) return true;
+  --delayed_;
+  Held* const held = std::exchange(peer.delayed, nullptr);
   if (peer.queue.empty() && hasRoom(peer)) {
     const Part own = {held->bytes.data(), held->bytes.size()};
     const Message message = body.bytes > 0 ? Message{own, body} : Message{{nullptr, 0}, own};
@@ -276,9 +276,9 @@ bool UcpWire::sendLingering(Peer& peer, const Part& body) {
   return false;
 }
 
-void UcpWire::sendAllLingering() {
+void UcpWire::sendAllDelayed() {
   for (Peer& peer : peers_)
-    if (!sendLingering(peer)) ends_.lackMemory();
+    if (!sendDelayed(peer)) ends_.lackMemory();
 }
 
 bool UcpWire::send(uint32_t number, const Part* parts, uint32_t count, const Unread& unread,
@@ -288,19 +288,19 @@ bool UcpWire::send(uint32_t number, const Part* parts, uint32_t count, const Unr
   Peer& peer = peers_[number];
   const Move move = {Move::kMessage, 0, 0, 0, 0};
   if (order == Order::kPast) return sendAhead(peer, move, parts, count);
-  const bool isShort = wholeWords(sizeof(Start) + bytesOf(parts, count)) <= kMostLingeringBytes;
-  if (order == Order::kQueued || !lingers_ || !isShort || peer.isLost || !peer.queue.empty() ||
+  const bool isShort = wholeWords(sizeof(Start) + bytesOf(parts, count)) <= kMostDelayedBytes;
+  if (order == Order::kQueued || !delays_ || !isShort || peer.isLost || !peer.queue.empty() ||
       !hasRoom(peer)) {
     return sendMove(peer, move, parts, count, unread);
   }
-  if (!addToLingering(peer, move, parts, count, unread, kMostLingeringBytes)) return false;
-  // linger(false) may have run before this message was pending.
-  return lingers_ || sendLingering(peer);
+  if (!addToDelayed(peer, move, parts, count, unread, kMostDelayedBytes)) return false;
+  // delay(false) may have run before this message was pending.
+  return delays_ || sendDelayed(peer);
 }
 
 bool UcpWire::sendAhead(Peer& peer, const Move& move, const Part* parts, uint32_t count) {
   // The pending message is older.
-  if (peer.queue.empty() && !sendLingering(peer)) return false;
+  if (peer.queue.empty() && !sendDelayed(peer)) return false;
   if (peer.isLost) return true;
   Held* const held = hold(peer.secret, move, parts, count);
   if (held == nullptr) return false;
@@ -313,12 +313,12 @@ bool UcpWire::sendAhead(Peer& peer, const Move& move, const Part* parts, uint32_
   return true;
 }
 
-void UcpWire::linger(bool may) {
-  lingers_ = may;
-  if (may || lingering_ == 0) return;
+void UcpWire::delay(bool may) {
+  delays_ = may;
+  if (may || delayed_ == 0) return;
   const UcxCalls calls(mutex_);
   if (!calls) return;
-  sendAllLingering();
+  sendAllDelayed();
 }
 
 bool UcpWire::sendWithWord(Peer& peer, Move move, const void* from, uint64_t bytes,
@@ -392,9 +392,9 @@ void UcpWire::discard(Peer& peer) {
   }
   waiting_ -= static_cast<uint32_t>(peer.queue.size());
   peer.queue.clear();
-  if (peer.lingering == nullptr) return;
-  release(std::exchange(peer.lingering, nullptr));
-  --lingering_;
+  if (peer.delayed == nullptr) return;
+  release(std::exchange(peer.delayed, nullptr));
+  --delayed_;
 }
 
 }  // namespace windlass

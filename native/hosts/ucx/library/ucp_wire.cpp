@@ -88,10 +88,10 @@ Code UcpWire::open(const WireSettings& settings, wl_error_t* error) {
       // Triples the throughput over TCP.
       {"TX_SEG_SIZE", "1M", "segment"},
       {"RX_SEG_SIZE", "2M", "segment"},
-      // Data in a longer buffer has left the caches before it is read. docs/performance.md has the
-      // cost, and docs/operations.md the limit that this buffer sets. Loopback keeps its default,
-      // because its segments have 64 KiB. So few of them would be in flight that the peer delays
-      // acknowledgements by up to 200 ms.
+      // Data in a longer buffer has left the caches before it is read. The cost is in
+      // docs/explanation/speed-hosts.md, and docs/reference/settings.md has the limit that this
+      // buffer sets. Loopback keeps its default, because its segments have 64 KiB. So few of them
+      // would be in flight that the peer delays acknowledgements by up to 200 ms.
       {"SNDBUF", setsBuffer ? "256K" : nullptr, "send buffer"},
       // connect() does not block while packets are lost, for example on a cut link.
       {"CONN_NB", "y", "way to connect"},
@@ -309,7 +309,7 @@ unsigned char* UcpWire::sharedAt(uint32_t number, uint64_t at, uint64_t bytes) c
 }
 
 unsigned UcpWire::drive() {
-  if (lingering_ > 0) sendAllLingering();
+  if (delayed_ > 0) sendAllDelayed();
   const unsigned events = ucp_worker_progress(worker_);
   if (waiting_ > 0) {
     for (Peer& peer : peers_) pump(peer);

@@ -110,7 +110,7 @@ class UcpWire final : public Wire {
   bool isLost(uint32_t peer) override;
   bool send(uint32_t peer, const Part* parts, uint32_t count, const Unread& unread,
             Order order) override;
-  void linger(bool may) override;
+  void delay(bool may) override;
   bool put(const There& to, const void* from, uint64_t bytes, const Unread& unread,
            const Word* behind) override;
   bool putWord(const There& to, uint64_t word, const Unread& unread) override;
@@ -167,7 +167,7 @@ class UcpWire final : public Wire {
     uint64_t takesAtOnce = 0;  // largest message that UCX has taken at once, with its head
     int64_t refusedNs = 0;    // when UCX first refused to take its next piece at once; 0: it hasn't
     std::deque<Send> queue;   // sends that UCX has not got yet; empty once the peer is lost
-    Held* lingering = nullptr;  // pending moves after the queue
+    Held* delayed = nullptr;  // pending moves after the queue
     std::deque<Get> wanted;   // gets that are not requested
     uint32_t asked = 0;
     bool isLost = false;
@@ -222,14 +222,14 @@ class UcpWire final : public Wire {
   bool sendAhead(Peer& peer, const Move& move, const Part* parts, uint32_t count);
   // Adds a move with its parts to the pending message. The pending message is sent first if both
   // together exceed `mostBytes`, or if another `unread` counts it. False: as send().
-  bool addToLingering(Peer& peer, const Move& move, const Part* parts, uint32_t count,
+  bool addToDelayed(Peer& peer, const Move& move, const Part* parts, uint32_t count,
                       const Unread& unread, uint64_t mostBytes);
   // Appends a move and copies of its parts. Throws std::bad_alloc, and then appends nothing.
   static void append(Held& held, Move move, const Part* parts, uint32_t count);
   // Sends the pending message, if any, as the head of `body` if that has bytes. False: out of
   // memory, and the message is lost.
-  bool sendLingering(Peer& peer, const Part& body = {nullptr, 0});
-  void sendAllLingering();
+  bool sendDelayed(Peer& peer, const Part& body = {nullptr, 0});
+  void sendAllDelayed();
   // Queues `send`, and hands UCX what it takes of the queue. False: out of memory, and the caller
   // still owns its `message`.
   bool sendOrQueue(Peer& peer, Send&& send);
@@ -287,8 +287,8 @@ class UcpWire final : public Wire {
   uint64_t tokens_ = 0;                      // number of all tokens
   uint32_t flying_ = 0;                      // requests in flight
   uint32_t waiting_ = 0;                     // sends in the queues of all peers
-  std::atomic<bool> lingers_{false};         // true if messages may be held back
-  std::atomic<uint32_t> lingering_{0};       // peers with a pending message
+  std::atomic<bool> delays_{false};         // true if messages may be held back
+  std::atomic<uint32_t> delayed_{0};       // peers with a pending message
 };
 
 }  // namespace windlass

@@ -39,23 +39,17 @@ import org.windlass.link.LinkTransferBuilder;
 @Timeout(120)
 class LifetimeTest {
   /** Memory of a direct buffer whose release is seen. */
-  private static final class Watched extends Leaks.Resource {
+  private static final class Watched {
     final AtomicInteger released = new AtomicInteger();
     private final ByteBuffer buffer;
 
     Watched(int bytes) {
-      super(null);
       buffer = ByteBuffer.allocateDirect(bytes);
     }
 
     Memory memory() {
       long address = org.windlass.internal.NativeMemory.address(buffer);
-      return Memory.of(address, buffer.capacity(), this);
-    }
-
-    @Override
-    protected void free() {
-      released.incrementAndGet();
+      return Memory.of(address, buffer.capacity(), false, null, released::incrementAndGet);
     }
   }
 
@@ -427,14 +421,7 @@ class LifetimeTest {
           }
         });
     await(() -> waits.getCount() == 0);
-    Leaks.watch(
-        new Object(),
-        new Leaks.Resource(null) {
-          @Override
-          protected void free() {
-            isFree.set(true);
-          }
-        });
+    Leaks.watch(new Object(), null, () -> isFree.set(true));
     await(isFree::get);
     end.countDown();
   }

@@ -27,6 +27,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.windlass.DType;
 import org.windlass.bench.sample.BenchResult;
 import org.windlass.bench.workload.RedistributeWorkload;
+import org.windlass.cli.documents.Pages;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
@@ -255,9 +256,11 @@ class BenchCommandTest {
   @Test
   void aTableForPeople() {
     String[] rows = run("all-to-all", "--bytes", "64,64K", "--seconds", "0.01").split("\n");
-    assertThat(rows).hasSize(3);
-    assertThat(rows[0]).contains("median us", "floor us");
-    assertThat(rows[2]).contains("64K");
+    assertThat(rows).hasSize(4);
+    assertThat(rows[0]).isEqualTo("all-to-all, 2 threads, sim, f32 in window; times in us");
+    assertThat(rows[1]).contains("median", "/floor");
+    assertThat(rows[3]).contains("64K");
+    assertThat(rows).allSatisfy(row -> assertThat(row).hasSizeLessThanOrEqualTo(80));
   }
 
   @Test
@@ -358,18 +361,14 @@ class BenchCommandTest {
   }
 
   @Test
-  void helpExplainsEveryColumn() {
-    String help = new CommandLine(new BenchCommand()).getUsageMessage();
-    for (String column : BenchResult.tableHead().strip().split(" {2,}")) {
-      for (String word : column.split(" (?=iterations|median)")) {
-        if (!List.of("op", "ranks", "bytes", "op             ranks").contains(word)) {
-          assertThat(help).as(word).contains("\n  " + word + "  ");
-        }
-      }
+  void thePageExplainsEveryColumn() throws IOException {
+    String page = Files.readString(Pages.ROOT.resolve("docs/reference/command/windlass-bench.md"));
+    for (String column : BenchResult.COLUMNS) {
+      assertThat(page).as(column).contains("\n| `" + column + "` |");
     }
     for (String field : FIELDS) {
       if (field.endsWith("_us") || field.endsWith("GBps")) {
-        assertThat(help).contains("[" + field + "]");
+        assertThat(page).contains("| `" + field + "` |");
       }
     }
   }

@@ -65,10 +65,10 @@ class CommandTest {
   /** A command line, its status, and what its error line says. */
   static Stream<Arguments> wrong() {
     return Stream.of(
-        arguments(List.of(), 2, "InvalidArgument: windlass needs a command"),
-        arguments(List.of("resharp"), 2, "InvalidArgument: windlass: unknown argument resharp"),
+        arguments(List.of(), 2, "InvalidArgument: no command is given"),
+        arguments(List.of("resharp"), 2, "InvalidArgument: unknown argument resharp"),
         arguments(List.of("plan", "--nonsense"), 2, "unknown argument --nonsense"),
-        arguments(List.of("reshard"), 2, "InvalidArgument: windlass reshard: Missing required"),
+        arguments(List.of("reshard"), 2, "InvalidArgument: reshard: Missing required"),
         arguments(List.of("reshard", "--to", "4:S0", "a"), 2, "OUT"),
         arguments(List.of("reshard", "--to", "4:S0", "a", "b", "c"), 2, "unknown argument c"),
         arguments(List.of("reshard", "--to", "4:S0", "--bucket-bytes", "x", "a", "b"), 2, "--bucket-bytes: 'x' is no size"),
@@ -84,12 +84,12 @@ class CommandTest {
         arguments(List.of("reshard", "--to", "4:S0", "--wire", "i32", "a", "b"), 2, "--wire i32: not a dtype"),
         arguments(List.of("plan", "--from", "2:S0", "--to", "2:S0", "--shape", "4", "--dtype", "f32", "--wire", "i32"), 2, "--wire i32: not a dtype"),
         arguments(List.of("plan", "--from", "4:S0"), 2, "--to is missing"),
-        arguments(List.of("plan", "--mode", "stage"), 2, "--mode stage: direct or staged or gather-broadcast"),
+        arguments(List.of("plan", "--mode", "stage"), 2, "--mode stage: must be direct or staged or gather-broadcast"),
         arguments(List.of("example", "nothing"), 2, "no such example"),
         arguments(List.of("example", "broadcast", "--counters"), 3, "target sim does not count what kernels do"),
         arguments(List.of("example", "broadcast", "--trace", "/tmp/trace.json"), 3, "run with target a2a3sim"),
         arguments(List.of("example", "--counters"), 2, "give the name of an example, or --all"),
-        arguments(List.of("example", "broadcast", "--counters", "--launch", "processes"), 2, "take --launch threads"),
+        arguments(List.of("example", "broadcast", "--counters", "--launch", "processes"), 2, "use --launch threads"),
         arguments(List.of("example", "broadcast", "--target", "a5"), 3, "no libwindlass-a5.so"),
         arguments(List.of("example", "broadcast", "--target", "cuda"), 3, "target cuda is not available here: "),
         arguments(List.of("example", "broadcast", "--target", "a2a3"), 3, "libascendcl.so, does not open: ASCEND_HOME_PATH is"),
@@ -111,7 +111,7 @@ class CommandTest {
         arguments(List.of("bench", "put", "--deadline", "1e-12"), 2, "--deadline 1.0E-12: not in [1e-9, 1e8]"),
         arguments(List.of("demo", "--layers", "0"), 2, "--layers 0"),
         arguments(List.of("demo", "--launch", "threads"), 2, "unknown argument --launch"),
-        arguments(List.of("run", "true"), 2, "Missing required option: '-n=N'"),
+        arguments(List.of("run", "true"), 2, "Missing required option: '--ranks=N'"),
         arguments(List.of("run", "-n", "2"), 2, "Missing required parameter: 'COMMAND"),
         arguments(List.of("run", "-n", "two", "true"), 2, "'two' is not an int"),
         arguments(List.of("run", "-n", "0", "true"), 2, "-n 0: 1 to 256 ranks run here"),
@@ -234,7 +234,7 @@ class CommandTest {
   void aDeadlineHoldsForExamples() {
     Cli late = Cli.run("example", "all-gather", "--ranks", "8", "--deadline", "1e-9");
     assertThat(late.status()).as(late.err()).isEqualTo(4);
-    assertThat(late.err()).contains("hint: where that is slow and not stuck");
+    assertThat(late.err()).contains("hint: if it is slow rather than stuck, allow more seconds with --deadline");
   }
 
   @Test
@@ -247,15 +247,20 @@ class CommandTest {
 
   @Test
   void doctorSaysWhatThereIs() throws IOException {
-    Cli text = Cli.run("doctor");
+    Cli wrapped = Cli.run("doctor");
+    assertThat(wrapped.out().lines()).allSatisfy(line -> assertThat(line).matches(".{1,80}|\\S* *\\S+"));
+    Cli text = new Cli(wrapped.status(), unwrapped(wrapped.out()), wrapped.err());
     assertThat(text.status()).isZero();
+    assertThat(text.out()).endsWith("\n").containsPattern("\nverdict +ready: targets sim.*; transports threads, processes.*\n$");
+    assertThat(text.out()).containsPattern("tmpdir +/\\S*, which may execute\n");
+    assertThat(text.out().split("libcuda.so.1, does not open", -1)).hasSizeLessThanOrEqualTo(2);
     assertThat(text.out()).containsPattern("version +windlass [0-9]").contains("of the C ABI");
     assertThat(text.out()).contains("jdk", "allowed_cores", "launch", "cuda");
     assertThat(text.out()).containsPattern("sim +available\\n").containsPattern("threads +available\\n");
     assertThat(text.out()).containsPattern("processes +available\\n");
     assertThat(text.out())
         .containsPattern(
-            "ucx +(available: UCX [0-9.]+ over lo, this machine alone, as \\S+ is not set; network"
+            "ucx +(available: UCX [0-9.]+ over lo, only this machine, as \\S+ is not set; network"
                 + " devices: .*\\blo\\b|ranks on several hosts need UCX, by libwindlass-ucx.so: )");
     Cli json = Cli.run("doctor", "--json");
     assertThat(json.out().lines()).hasSize(1);
@@ -266,15 +271,27 @@ class CommandTest {
     assertThat(facts.get("version")).isInstanceOf(String.class);
     assertThat((String) facts.get("peer_memory"))
         .matches("process_vm_readv: works here|stage: .+");
-    assertThat(facts).containsKeys("features", "targets", "transports", "cuda");
+    assertThat(facts).containsKeys("features", "targets", "transports", "cuda", "tmpdir");
+    assertThat((String) facts.get("verdict")).startsWith("ready: targets sim");
     assertThat(text.out()).containsPattern("(?m)^cuda\\n  driver +\\S");
+  }
+
+  /** What doctor prints, with each fact on one line. */
+  static String unwrapped(String doctor) {
+    return doctor.replaceAll("\\n {16,18}", " ");
+  }
+
+  @Test
+  void doctorSaysWhereProgramsMayNotRun() {
+    assertThat(DoctorCommand.folderOfPrograms(Path.of("/proc")))
+        .startsWith("refused: /proc cannot hold programs (").contains("java.io.tmpdir");
   }
 
   /** Ranks reach each other on GPUs where the target runs, and nowhere else. */
   @Test
   void doctorSaysOfCudaAsATransportWhatItSaysOfTheTarget() {
     assertThat(Cli.run("doctor").out())
-        .containsPattern("(?s)\\ntargets\\n.*\\n  cuda +([^\\n]+)\\n.*\\ntransports\\n.*\\n  cuda +\\1\\n");
+        .containsPattern("(?s)\\n  cuda +(available\\n.*\\n  cuda +available|.*\\n  cuda +as target cuda)\\n");
     assertThat(Cli.run("doctor", "--json").out())
         .containsPattern("\"targets\":\\{.*\"cuda\":(\".+\")[,}].*\"transports\":\\{.*\"cuda\":\\1}");
   }

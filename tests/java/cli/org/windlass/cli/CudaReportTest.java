@@ -33,7 +33,7 @@ class CudaReportTest {
         .containsEntry("driver", "for CUDA 13.0")
         .containsEntry(
             "GPU 0", "NVIDIA H100, compute capability 9.0, 132 SMs, 79.5 of 80.0 GiB free")
-        .hasEntrySatisfying("note", note -> assertThat(note).contains("a slice of time each"));
+        .hasEntrySatisfying("note", note -> assertThat(note).contains("take turns on it"));
     assertThat(json(report))
         .startsWith(
             "{\"cuda\":{\"driver\":\"13.0\",\"gpus\":[{\"name\":\"NVIDIA H100\","

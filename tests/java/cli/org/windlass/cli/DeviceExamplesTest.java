@@ -121,7 +121,7 @@ class DeviceExamplesTest {
         .content()
         .containsPattern("(?m)^" + String.format(row, "all-reduce", 65536) + "$")
         .containsPattern("(?m)^" + String.format(row, "all-gather", 8192) + "$");
-    assertThat(withTable(0, table, "doctor"))
+    assertThat(CommandTest.unwrapped(withTable(0, table, "doctor")))
         .containsPattern("\\n  grids +" + table + ", rows: [23] for GPU 0\n");
     assertThat(
             withTable(
@@ -132,7 +132,7 @@ class DeviceExamplesTest {
     assertThat(withTable(2, table, "bench", "all-reduce", "--target", "cuda", "--launch", launch))
         .contains("WINDLASS_CUDA_GRIDS names " + table + ", which is no table of grids")
         .contains("line ", ": 'the' is no compute capability");
-    assertThat(withTable(0, table, "doctor")).contains("refused: WINDLASS_CUDA_GRIDS names ");
+    assertThat(CommandTest.unwrapped(withTable(0, table, "doctor"))).contains("refused: WINDLASS_CUDA_GRIDS names ");
   }
 
   private String tune(Path table, String launch, Object... operation) throws Exception {
@@ -161,11 +161,11 @@ class DeviceExamplesTest {
 
   @Test
   void doctorListsWhatTheDriverShows() throws Exception {
-    String said = run(0, "cuda", "doctor");
+    String said = CommandTest.unwrapped(run(0, "cuda", "doctor"));
     assertThat(said)
         .containsPattern("\\n  cuda +this process runs another target's kernels; WINDLASS_TARGET=cuda")
         .containsPattern("\\ncuda\\n  driver +for CUDA \\d+\\.\\d\\n  GPU 0 +\\S.*, compute capability \\d")
-        .contains("processes that share a GPU take turns there");
+        .contains("processes that share a GPU take turns on it");
     assertThat(withVariable(0, "WINDLASS_TARGET", "cuda", "doctor"))
         .containsPattern("(?s)\\ntargets\\n.*\\n  cuda +available\\n.*\\ntransports\\n.*\\n  cuda +available\\n");
   }

@@ -43,7 +43,7 @@ class InterruptionTest {
 
   /** What a command says that a signal has ended. */
   private static final String ENDED =
-      "windlass: Aborted: ended by a signal\nhint: run it again; what was unfinished is removed\n";
+      "windlass: Aborted: ended by a signal\nhint: run it again; unfinished output was removed\n";
 
   @TempDir Path folder;
 
@@ -136,7 +136,7 @@ class InterruptionTest {
           .hasContent(
               command.endsWith("--json")
                   ? "{\"code\":\"Aborted\",\"status\":130,\"message\":\"ended by a signal\","
-                      + "\"hint\":\"run it again; what was unfinished is removed\"}"
+                      + "\"hint\":\"run it again; unfinished output was removed\"}"
                   : ENDED);
       Files.deleteIfExists(out);
       assertThat(names()).noneMatch(name -> name.startsWith(".") || name.equals("out"));

@@ -29,8 +29,9 @@ class ProfileTest {
     Path trace = folder.resolve("trace.json");
     String out =
         ended("example", "broadcast", "--target", "a2a3sim", "--ranks", "2", "--counters", "--trace", trace);
-    assertThat(out).contains("cycles", "overlap %").containsPattern("(?m)^broadcast +\\d+ +\\d+ S ");
+    assertThat(out).containsPattern("(?m)^broadcast: runs \\d+, cycles \\d+, overlap [0-9.-]+ %\n  flags ");
     assertThat(out).containsPattern("(?m)^ +MTE2 +\\d+ +\\d+ ").containsPattern("(?m)^ +MTE3 +\\d+ ");
+    assertThat(out.lines()).allSatisfy(line -> assertThat(line).hasSizeLessThanOrEqualTo(80));
     List<String> instructions = new ArrayList<>();
     try (JsonParser json = new JsonFactory().createParser(trace.toFile())) {
       while (json.nextToken() != null) {

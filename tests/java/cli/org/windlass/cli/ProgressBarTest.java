@@ -18,6 +18,19 @@ class ProgressBarTest {
   }
 
   @ParameterizedTest
+  @CsvSource({
+    "0, 4000000000, 2, '0 %  0 B of 4.00 GB  0 B/s'",
+    "1000000000, 4000000000, 2, '25 %  1.00 GB of 4.00 GB  500 MB/s  6 s left'",
+    "1000000000, 401000000000, 2, '0 %  1.00 GB of 401 GB  500 MB/s  13 min left'",
+    "12345, 9000000000000, 1, '0 %  12.3 kB of 9.00 TB  12.3 kB/s  202511 h left'",
+    "4000000000, 4000000000, 8, '100 %  4.00 GB of 4.00 GB  500 MB/s'",
+    "0, 0, 0, '100 %  0 B of 0 B  0 B/s'"
+  })
+  void theTimeLeftIsToldOnceItIsKnown(long moved, long total, long seconds, String text) {
+    assertThat(ProgressBar.rest(moved, total, seconds * 1_000_000_000L).strip()).isEqualTo(text);
+  }
+
+  @ParameterizedTest
   @ValueSource(ints = {0, 1, 2, 10, 34, 35, 36, 38, 40, 80})
   void noLineFillsTheTerminal(int columns) {
     assertThat(ProgressBar.line(1, REST, columns).length()).isLessThan(Math.max(columns, 2));

@@ -100,7 +100,7 @@ class ResultsTest {
             new Full("No space left on device", 0),
             "reshard", "--from", "1:R", "--to", "2:S0", in.toString(), out.toString());
     assertThat(failed.status()).as(failed.err()).isEqualTo(7);
-    assertThat(failed.err()).contains("files that the command wrote are there");
+    assertThat(failed.err()).contains("files that the command wrote are complete");
     assertThat(out.resolve("rank-00001.safetensors")).exists();
   }
 

@@ -127,7 +127,7 @@ class RunCommandTest {
       assertThat(ended.status()).isEqualTo(end);
       assertThat(ended.out()).isEqualTo("[0] went on\n");
       assertThat(ended.err().lines().findFirst().orElse(""))
-          .matches("windlass run: rank 1 .process [0-9]+. ended with status 3; no other is ended");
+          .matches("windlass run: rank 1 .process [0-9]+. ended with status 3; the other ranks continue");
       assertThat(ended.err().lines().count()).isEqualTo(end == 0 ? 1 : 2);
     }
     requireNothingLeft();
@@ -142,10 +142,10 @@ class RunCommandTest {
     assertThat(ended.status()).as(ended.err()).isEqualTo(128 + 9);
     assertThat(ended.err())
         .matches(
-            "windlass run: all ranks have ended but those that are stopped, 1 \\(process (\\d+)\\);"
-                + " and so they were for 0.5 s: they are ended\n"
+            "windlass run: only suspended ranks are left: 1 \\(process (\\d+)\\);"
+                + " they made no progress for 0.5 s and are ended\n"
                 + "windlass run: rank 1 \\(process \\1\\) ended with status 137, as by signal 9;"
-                + " no other is ended\n");
+                + " the other ranks continue\n");
     requireNothingLeft();
   }
 
@@ -166,7 +166,7 @@ class RunCommandTest {
     assertThat(ended.err())
         .matches(
             "windlass run: rank 2 \\(process \\d+\\) ended with status 139, as by signal 11;"
-                + " all are ended\n");
+                + " all other ranks are ended\n");
     requireNothingLeft();
   }
 
@@ -188,7 +188,7 @@ class RunCommandTest {
     assertThat(lines.subList(2, lines.size()))
         .containsExactly(
             "windlass: Aborted: ended by a signal",
-            "hint: run it again; what was unfinished is removed");
+            "hint: run it again; unfinished output was removed");
     for (long pid : sleeping) {
       Path stat = Path.of("/proc/" + pid + "/stat");
       assertThat(!Files.exists(stat) || Files.readString(stat).contains(") Z ")).isTrue();
@@ -223,7 +223,7 @@ class RunCommandTest {
     assertThat(full.status()).isEqualTo(7);
     assertThat(full.err())
         .startsWith("windlass: Resource: standard output cannot be written: ")
-        .endsWith("\nhint: send it where there is room; all ranks were ended\n");
+        .endsWith("\nhint: redirect it to a file system with room; all ranks were ended\n");
   }
 
   /** Of ranks that print more than a pipe takes, and stay; without what they print. */

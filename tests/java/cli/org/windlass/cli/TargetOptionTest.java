@@ -104,7 +104,7 @@ class TargetOptionTest {
         .contains(" is \"" + name + "\"; known are " + known())
         .contains("environment variable WINDLASS_TARGET is", "unset it", "windlass doctor")
         .endsWith(NEXT + " 2\n");
-    assertThat(said[1]).contains("environment variable WINDLASS_TARGET is");
+    assertThat(CommandTest.unwrapped(said[1])).contains("environment variable WINDLASS_TARGET is");
   }
 
   private static String known() {

@@ -56,7 +56,7 @@ class TuneGridsOptionTest {
       Files.writeString(file, other);
       assertThatThrownBy(this::require)
           .isInstanceOf(InvalidArgumentException.class)
-          .hasMessageContaining(file + " is there and no table of grids, which alone is replaced");
+          .hasMessageContaining(file + " exists and is not a table of grids, so it is not replaced");
       assertThat(file).hasContent(other);
     }
     Files.writeString(file, "\n".repeat((1 << 20) + 1));

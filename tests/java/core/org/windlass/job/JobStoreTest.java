@@ -40,7 +40,7 @@ import org.windlass.error.AbortedException;
 import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.internal.Deadline;
-import org.windlass.internal.store.Round;
+import org.windlass.internal.rendezvous.Presence;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.Token;
 import org.windlass.internal.transfer.StepsMemo;
@@ -265,7 +265,7 @@ class JobStoreTest {
   void allAreToldWhereRank0IsInterruptedAsItAwaitsTheEndOfAKey() throws Exception {
     CountDownLatch there = new CountDownLatch(2);
     Thread[] rank0 = new Thread[1];
-    Round.Presence theirs = new Round.Presence("somebody", new byte[] {1});
+    Presence theirs = new Presence("somebody", new byte[] {1});
     try (Store standing = jobs.store();
         LocalGroup group = LocalGroup.of(2)) {
       standing.set(theirs.key(), theirs.value(), SOON);
@@ -310,7 +310,7 @@ class JobStoreTest {
                       new JobRanks("alone", job.communicator(), Deadline.of(SOON));
                   JobStore none = new JobStore("alone", own, jobs.withToken(jobs.token()))) {
                 assertThat(none.store()).isEmpty();
-                none.remove(new Round.Presence("somebody", new byte[] {1}));
+                none.remove(new Presence("somebody", new byte[] {1}));
               }
             });
     JobThreads.end(alone);

@@ -181,7 +181,9 @@ class ExamplesTest {
     assertThatThrownBy(() -> OwnKernelExample.library(Target.A5))
         .isInstanceOf(UnsupportedException.class)
         .hasMessageContaining("there is no ")
-        .hasMessageContaining("libring_shift-a5.so: build examples/kernels for a5 as docs/kernels.md says");
+        .hasMessageContaining(
+            "libring_shift-a5.so: build examples/kernels for a5 as docs/how-to/write-a-kernel.md"
+                + " says");
   }
 
   /** A check that lets anything pass checks nothing. */

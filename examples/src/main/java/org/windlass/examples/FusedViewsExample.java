@@ -17,7 +17,7 @@ import org.windlass.transfer.TransferBuilder;
 /**
  * Shows fused views. A trainer holds q, k and v separately, and an inference fleet holds them in
  * one buffer. Each is bound to a view of the buffer, so it arrives where inference reads it.
- * docs/views.md explains the example.
+ * docs/reference/views.md explains the example.
  */
 public final class FusedViewsExample {
   private static final long HEAD = 4;

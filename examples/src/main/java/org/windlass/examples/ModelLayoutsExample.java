@@ -18,7 +18,7 @@ import org.windlass.transfer.TransferBuilder;
 /**
  * Shows layouts that models need: fewer KV heads than tensor parallel ranks, a padded vocabulary,
  * pipeline stages, and f8 weights with block scales. The first half of the ranks is a trainer, and
- * the other half an inference fleet. docs/views.md explains the example.
+ * the other half an inference fleet. docs/reference/views.md explains the example.
  */
 public final class ModelLayoutsExample {
   private static final long HIDDEN = 8;

@@ -16,7 +16,7 @@ import org.windlass.kernel.Target;
 /**
  * Shows a custom kernel: a ring shift in C++, {@code examples/kernels/ring_shift.cpp}. CMake builds
  * it into a library for each target. Every rank launches it, and sends its data to the rank a given
- * number of steps further. docs/kernels.md explains the example.
+ * number of steps further. docs/how-to/write-a-kernel.md explains the example.
  */
 public final class OwnKernelExample {
   /** Number of elements. The kernel moves fewer than these through its two tiles at once. */
@@ -63,8 +63,8 @@ public final class OwnKernelExample {
     if (!Files.exists(library)) {
       throw new UnsupportedException(
           "own-kernel: there is no " + library + ": build examples/kernels for " + target
-              + " as docs/kernels.md says, and put the library there; scripts/windlass does so for"
-              + " sim, a2a3sim and a5sim, and for cuda where CMake finds nvcc");
+              + " as docs/how-to/write-a-kernel.md says, and put the library there; scripts/windlass"
+              + " does so for sim, a2a3sim and a5sim, and for cuda where CMake finds nvcc");
     }
     return library;
   }

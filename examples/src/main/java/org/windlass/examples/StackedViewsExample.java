@@ -18,7 +18,7 @@ import org.windlass.transfer.TransferBuilder;
 /**
  * Shows stacked views. Experts that are whole on a trainer's ranks arrive as parts of one stack on
  * an inference fleet. Embeddings arrive twice, as those of the input and as the output projection.
- * docs/views.md explains the example.
+ * docs/reference/views.md explains the example.
  */
 public final class StackedViewsExample {
   private static final long HIDDEN = 16;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
-import java.util.Arrays;
+import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
-import java.util.stream.Collectors;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.internal.Named;
 
 /**
  * Selects how a collective moves its bytes. The results are the same, except that the rings of an
@@ -47,14 +47,8 @@ public enum Algorithm {
    */
   public static Algorithm parse(String name) {
     Objects.requireNonNull(name, "name");
-    for (Algorithm algorithm : values()) {
-      if (algorithm.toString().equals(name)) {
-        return algorithm;
-      }
-    }
-    throw new InvalidArgumentException(
-        "algorithm is \"" + name + "\"; known are "
-            + Arrays.stream(values()).map(Algorithm::toString).collect(Collectors.joining(", ")));
+    return Named.of(
+        name, List.of(values()), "algorithm is \"" + name + "\"; known are ");
   }
 
   @Override

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
+import java.lang.reflect.Array;
 import java.util.Arrays;
 import java.util.Objects;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
-import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.MismatchException;
@@ -29,107 +29,64 @@ public abstract sealed class ArrayCollectives extends Reductions permits Collect
     super(endpoint, deadlineNs, owner);
   }
 
-  /** An array, and the copies between it and a tensor of its dtype. */
-  private record Values(DType dtype, int length, Consumer<Tensor> from, Consumer<Tensor> to) {
-    static Values of(float[] values) {
-      Objects.requireNonNull(values, "values");
-      return new Values(
-          DType.F32, values.length, t -> t.copyFrom(values), t -> t.copyTo(values));
-    }
-
-    static Values of(double[] values) {
-      Objects.requireNonNull(values, "values");
-      return new Values(
-          DType.F64, values.length, t -> t.copyFrom(values), t -> t.copyTo(values));
-    }
-
-    static Values of(int[] values) {
-      Objects.requireNonNull(values, "values");
-      return new Values(
-          DType.I32, values.length, t -> t.copyFrom(values), t -> t.copyTo(values));
-    }
-
-    static Values of(long[] values) {
-      Objects.requireNonNull(values, "values");
-      return new Values(
-          DType.I64, values.length, t -> t.copyFrom(values), t -> t.copyTo(values));
-    }
-
-    Tensor allocate() {
-      return Tensor.allocate(dtype, length);
-    }
-  }
-
   /** Replaces {@code values} on every rank with their reduction over all ranks. */
   public final void allReduce(float[] values, ReduceOp op) {
-    inPlace(Values.of(values), t -> tensors().allReduce(t, op));
+    inPlace(values, t -> tensors().allReduce(t, op));
   }
 
   /** Runs {@link #allReduce(float[], ReduceOp)} on f64. */
   public final void allReduce(double[] values, ReduceOp op) {
-    inPlace(Values.of(values), t -> tensors().allReduce(t, op));
+    inPlace(values, t -> tensors().allReduce(t, op));
   }
 
   /** Runs {@link #allReduce(float[], ReduceOp)} on i32. */
   public final void allReduce(int[] values, ReduceOp op) {
-    inPlace(Values.of(values), t -> tensors().allReduce(t, op));
+    inPlace(values, t -> tensors().allReduce(t, op));
   }
 
   /** Runs {@link #allReduce(float[], ReduceOp)} on i64. */
   public final void allReduce(long[] values, ReduceOp op) {
-    inPlace(Values.of(values), t -> tensors().allReduce(t, op));
+    inPlace(values, t -> tensors().allReduce(t, op));
   }
 
   /** Copies {@code values} of rank {@code root} to {@code values} of every rank. */
   public final void broadcast(float[] values, int root) {
-    inPlace(Values.of(values), t -> tensors().broadcast(t, root));
+    inPlace(values, t -> tensors().broadcast(t, root));
   }
 
   /** Runs {@link #broadcast(float[], int)} on f64. */
   public final void broadcast(double[] values, int root) {
-    inPlace(Values.of(values), t -> tensors().broadcast(t, root));
+    inPlace(values, t -> tensors().broadcast(t, root));
   }
 
   /** Runs {@link #broadcast(float[], int)} on i32. */
   public final void broadcast(int[] values, int root) {
-    inPlace(Values.of(values), t -> tensors().broadcast(t, root));
+    inPlace(values, t -> tensors().broadcast(t, root));
   }
 
   /** Runs {@link #broadcast(float[], int)} on i64. */
   public final void broadcast(long[] values, int root) {
-    inPlace(Values.of(values), t -> tensors().broadcast(t, root));
+    inPlace(values, t -> tensors().broadcast(t, root));
   }
 
   /** Returns {@code values} of all ranks, one after the other, in rank order. */
   public final float[] allGather(float[] values) {
-    Values in = Values.of(values);
-    float[] all = new float[timesSize(in)];
-    apart(in, Values.of(all), tensors()::allGather);
-    return all;
+    return apart(values, timesSize(values), tensors()::allGather);
   }
 
   /** Runs {@link #allGather(float[])} on f64. */
   public final double[] allGather(double[] values) {
-    Values in = Values.of(values);
-    double[] all = new double[timesSize(in)];
-    apart(in, Values.of(all), tensors()::allGather);
-    return all;
+    return apart(values, timesSize(values), tensors()::allGather);
   }
 
   /** Runs {@link #allGather(float[])} on i32. */
   public final int[] allGather(int[] values) {
-    Values in = Values.of(values);
-    int[] all = new int[timesSize(in)];
-    apart(in, Values.of(all), tensors()::allGather);
-    return all;
+    return apart(values, timesSize(values), tensors()::allGather);
   }
 
   /** Runs {@link #allGather(float[])} on i64. */
   public final long[] allGather(long[] values) {
-    Values in = Values.of(values);
-    long[] all = new long[timesSize(in)];
-    apart(in, Values.of(all), tensors()::allGather);
-    return all;
+    return apart(values, timesSize(values), tensors()::allGather);
   }
 
   /**
@@ -139,34 +96,22 @@ public abstract sealed class ArrayCollectives extends Reductions permits Collect
    *     {@code r}
    */
   public final float[] reduceScatter(float[] values, ReduceOp op) {
-    Values in = Values.of(values);
-    float[] part = new float[in.length / size()];
-    apart(in, Values.of(part), (from, to) -> tensors().reduceScatter(from, to, op));
-    return part;
+    return scattered(values, op);
   }
 
   /** Runs {@link #reduceScatter(float[], ReduceOp)} on f64. */
   public final double[] reduceScatter(double[] values, ReduceOp op) {
-    Values in = Values.of(values);
-    double[] part = new double[in.length / size()];
-    apart(in, Values.of(part), (from, to) -> tensors().reduceScatter(from, to, op));
-    return part;
+    return scattered(values, op);
   }
 
   /** Runs {@link #reduceScatter(float[], ReduceOp)} on i32. */
   public final int[] reduceScatter(int[] values, ReduceOp op) {
-    Values in = Values.of(values);
-    int[] part = new int[in.length / size()];
-    apart(in, Values.of(part), (from, to) -> tensors().reduceScatter(from, to, op));
-    return part;
+    return scattered(values, op);
   }
 
   /** Runs {@link #reduceScatter(float[], ReduceOp)} on i64. */
   public final long[] reduceScatter(long[] values, ReduceOp op) {
-    Values in = Values.of(values);
-    long[] part = new long[in.length / size()];
-    apart(in, Values.of(part), (from, to) -> tensors().reduceScatter(from, to, op));
-    return part;
+    return scattered(values, op);
   }
 
   /**
@@ -176,30 +121,22 @@ public abstract sealed class ArrayCollectives extends Reductions permits Collect
    * @param values a multiple of {@link Collectives#size()} elements
    */
   public final float[] allToAll(float[] values) {
-    float[] received = new float[Values.of(values).length];
-    apart(Values.of(values), Values.of(received), tensors()::allToAll);
-    return received;
+    return apart(values, ArrayCopy.length(values), tensors()::allToAll);
   }
 
   /** Runs {@link #allToAll(float[])} on f64. */
   public final double[] allToAll(double[] values) {
-    double[] received = new double[Values.of(values).length];
-    apart(Values.of(values), Values.of(received), tensors()::allToAll);
-    return received;
+    return apart(values, ArrayCopy.length(values), tensors()::allToAll);
   }
 
   /** Runs {@link #allToAll(float[])} on i32. */
   public final int[] allToAll(int[] values) {
-    int[] received = new int[Values.of(values).length];
-    apart(Values.of(values), Values.of(received), tensors()::allToAll);
-    return received;
+    return apart(values, ArrayCopy.length(values), tensors()::allToAll);
   }
 
   /** Runs {@link #allToAll(float[])} on i64. */
   public final long[] allToAll(long[] values) {
-    long[] received = new long[Values.of(values).length];
-    apart(Values.of(values), Values.of(received), tensors()::allToAll);
-    return received;
+    return apart(values, ArrayCopy.length(values), tensors()::allToAll);
   }
 
   /**
@@ -280,30 +217,42 @@ public abstract sealed class ArrayCollectives extends Reductions permits Collect
     return (int) length;
   }
 
-  private int timesSize(Values in) {
-    long length = (long) in.length * size();
+  private int timesSize(Object values) {
+    long length = (long) ArrayCopy.length(values) * size();
     if (length > Integer.MAX_VALUE - 8) {
       throw new InvalidArgumentException(
-          "allGather: values has " + in.length + " elements, and those of " + size()
+          "allGather: values has " + length / size() + " elements, and those of " + size()
               + " ranks don't fit a Java array; use tensors");
     }
     return (int) length;
   }
 
-  private static void inPlace(Values values, Consumer<Tensor> run) {
-    try (Tensor tensor = values.allocate()) {
-      values.from.accept(tensor);
-      run.accept(tensor);
-      values.to.accept(tensor);
+  private <A> A scattered(A values, ReduceOp op) {
+    int length = ArrayCopy.length(values) / size();
+    return apart(values, length, (in, out) -> tensors().reduceScatter(in, out, op));
+  }
+
+  private static Tensor allocate(Object values) {
+    return Tensor.allocate(ArrayCopy.dtype(values), ArrayCopy.length(values));
+  }
+
+  private static void inPlace(Object values, Consumer<Tensor> run) {
+    Objects.requireNonNull(values, "values");
+    try (Tensor tensor = allocate(values)) {
+      run.accept(ArrayCopy.from(tensor, values));
+      ArrayCopy.to(tensor, values);
     }
   }
 
-  private static void apart(Values in, Values out, BiConsumer<Tensor, Tensor> run) {
-    try (Tensor from = in.allocate();
-        Tensor to = out.allocate()) {
-      in.from.accept(from);
-      run.accept(from, to);
-      out.to.accept(to);
+  /** Returns an array of {@code length} elements that {@code run} has made of {@code values}. */
+  @SuppressWarnings("unchecked") // made of the class of values
+  private static <A> A apart(A values, int length, BiConsumer<Tensor, Tensor> run) {
+    A result = (A) Array.newInstance(values.getClass().getComponentType(), length);
+    try (Tensor in = allocate(values);
+        Tensor out = allocate(result)) {
+      run.accept(ArrayCopy.from(in, values), out);
+      ArrayCopy.to(out, result);
     }
+    return result;
   }
 }

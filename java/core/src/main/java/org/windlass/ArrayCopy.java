@@ -2,10 +2,12 @@
 package org.windlass;
 
 import java.lang.ref.Reference;
+import java.lang.reflect.Array;
+import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Map;
 import java.util.Objects;
-import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
@@ -23,103 +25,74 @@ final class ArrayCopy {
   /** Most bytes of a tensor that are copied at a time without a staging buffer. */
   private static final int STRAIGHT_BYTES = 1 << 30;
 
+  private static final Map<Class<?>, DType> DTYPES =
+      Map.of(
+          float[].class, DType.F32,
+          double[].class, DType.F64,
+          byte[].class, DType.U8,
+          short[].class, DType.I16,
+          int[].class, DType.I32,
+          long[].class, DType.I64);
+
   private ArrayCopy() {}
 
-  /** Copies elements between the array, from index {@code start} on, and a buffer. */
-  @FunctionalInterface
-  private interface Part {
-    void move(ByteBuffer buffer, int start, int count);
+  /** Returns the dtype of an array's elements. */
+  static DType dtype(Object values) {
+    return Objects.requireNonNull(DTYPES.get(values.getClass()));
   }
 
-  static void from(Tensor tensor, float[] values) {
-    check("copyFrom", tensor, length(values), DType.F32, DType.F32);
-    run("copyFrom", tensor, DType.F32, true, (b, at, n) -> b.asFloatBuffer().put(values, at, n));
+  static int length(Object values) {
+    return Array.getLength(Objects.requireNonNull(values, "values"));
   }
 
-  static void from(Tensor tensor, double[] values) {
-    check("copyFrom", tensor, length(values), DType.F64, DType.F64);
-    run("copyFrom", tensor, DType.F64, true, (b, at, n) -> b.asDoubleBuffer().put(values, at, n));
+  static Tensor from(Tensor tensor, Object values) {
+    copy("copyFrom", tensor, values, true);
+    return tensor;
   }
 
-  static void from(Tensor tensor, byte[] values) {
-    DType dtype = check("copyFrom", tensor, length(values), DType.U8, null);
-    run("copyFrom", tensor, dtype, true, (b, at, n) -> b.put(0, values, at, n));
+  static void to(Tensor tensor, Object values) {
+    copy("copyTo", tensor, values, false);
   }
 
-  static void from(Tensor tensor, short[] values) {
-    DType dtype = check("copyFrom", tensor, length(values), DType.I16, null);
-    run("copyFrom", tensor, dtype, true, (b, at, n) -> b.asShortBuffer().put(values, at, n));
-  }
-
-  static void from(Tensor tensor, int[] values) {
-    DType dtype = check("copyFrom", tensor, length(values), DType.I32, null);
-    run("copyFrom", tensor, dtype, true, (b, at, n) -> b.asIntBuffer().put(values, at, n));
-  }
-
-  static void from(Tensor tensor, long[] values) {
-    DType dtype = check("copyFrom", tensor, length(values), DType.I64, null);
-    run("copyFrom", tensor, dtype, true, (b, at, n) -> b.asLongBuffer().put(values, at, n));
-  }
-
-  static void to(Tensor tensor, float[] values) {
-    check("copyTo", tensor, length(values), DType.F32, DType.F32);
-    run("copyTo", tensor, DType.F32, false, (b, at, n) -> b.asFloatBuffer().get(values, at, n));
-  }
-
-  static void to(Tensor tensor, double[] values) {
-    check("copyTo", tensor, length(values), DType.F64, DType.F64);
-    run("copyTo", tensor, DType.F64, false, (b, at, n) -> b.asDoubleBuffer().get(values, at, n));
-  }
-
-  static void to(Tensor tensor, byte[] values) {
-    DType dtype = check("copyTo", tensor, length(values), DType.U8, null);
-    run("copyTo", tensor, dtype, false, (b, at, n) -> b.get(0, values, at, n));
-  }
-
-  static void to(Tensor tensor, short[] values) {
-    DType dtype = check("copyTo", tensor, length(values), DType.I16, null);
-    run("copyTo", tensor, dtype, false, (b, at, n) -> b.asShortBuffer().get(values, at, n));
-  }
-
-  static void to(Tensor tensor, int[] values) {
-    DType dtype = check("copyTo", tensor, length(values), DType.I32, null);
-    run("copyTo", tensor, dtype, false, (b, at, n) -> b.asIntBuffer().get(values, at, n));
-  }
-
-  static void to(Tensor tensor, long[] values) {
-    DType dtype = check("copyTo", tensor, length(values), DType.I64, null);
-    run("copyTo", tensor, dtype, false, (b, at, n) -> b.asLongBuffer().get(values, at, n));
-  }
-
-  private static int length(Object array) {
-    return java.lang.reflect.Array.getLength(Objects.requireNonNull(array, "values"));
+  /** Copies elements between a buffer and the array, from index {@code at} on. */
+  private static Buffer move(ByteBuffer b, Object values, int at, int n, boolean write) {
+    if (values instanceof float[] v) {
+      return write ? b.asFloatBuffer().put(v, at, n) : b.asFloatBuffer().get(v, at, n);
+    } else if (values instanceof double[] v) {
+      return write ? b.asDoubleBuffer().put(v, at, n) : b.asDoubleBuffer().get(v, at, n);
+    } else if (values instanceof short[] v) {
+      return write ? b.asShortBuffer().put(v, at, n) : b.asShortBuffer().get(v, at, n);
+    } else if (values instanceof int[] v) {
+      return write ? b.asIntBuffer().put(v, at, n) : b.asIntBuffer().get(v, at, n);
+    } else if (values instanceof long[] v) {
+      return write ? b.asLongBuffer().put(v, at, n) : b.asLongBuffer().get(v, at, n);
+    }
+    byte[] v = (byte[]) values;
+    return write ? b.put(0, v, at, n) : b.get(0, v, at, n);
   }
 
   /**
-   * Throws unless an array fits a tensor. Returns the dtype of the staging buffer: {@code cast}, or
-   * the tensor's if {@code cast} is null and bits are copied. Elements of the array are as wide as
-   * {@code like}.
+   * Throws unless an array fits a tensor. Returns the dtype of the staging buffer: the array's if
+   * elements are cast, or the tensor's if bits are copied.
    */
-  private static DType check(
-      String what, Tensor tensor, int length, DType like, @Nullable DType cast) {
+  private static DType check(String what, Tensor tensor, Object values) {
+    int length = length(values);
+    DType like = dtype(values);
     DType dtype = tensor.dtype;
-    boolean fits;
-    if (cast != null) {
-      fits = cast.canCast(dtype);
-    } else {
-      boolean wide = dtype.bits() >= 32;
-      fits = dtype.bits() == like.bits() && (!wide || dtype.isInteger());
-    }
+    boolean fits =
+        like.isFloating()
+            ? like.canCast(dtype)
+            : dtype.bits() == like.bits() && (dtype.bits() < 32 || dtype.isInteger());
     if (!fits) {
       throw new InvalidArgumentException(
-          what + ": values has " + (cast != null ? "floating" : like.bits() + "-bit integer")
+          what + ": values has " + (like.isFloating() ? "floating" : like.bits() + "-bit integer")
               + " elements, which don't carry dtype " + dtype + "; use " + arrayOf(dtype));
     }
     if (length != tensor.numel) {
       throw new InvalidArgumentException(
           what + ": values has " + length + " elements, the tensor has " + tensor.numel);
     }
-    return cast != null ? cast : dtype;
+    return like.isFloating() ? like : dtype;
   }
 
   private static String arrayOf(DType dtype) {
@@ -134,16 +107,17 @@ final class ArrayCopy {
     };
   }
 
-  private static void run(String what, Tensor tensor, DType staged, boolean write, Part part) {
+  private static void copy(String what, Tensor tensor, Object values, boolean write) {
+    DType staged = check(what, tensor, values);
     Elements.hold(what, "the tensor", tensor, write);
     try (Scratch scratch = Scratch.take()) {
       if (tensor.contiguous && tensor.dtype == staged && !tensor.memory.onDevice) {
-        straight(tensor, part);
+        straight(tensor, values, write);
         return;
       }
       long bytes = Math.min(tensor.numel * staged.bytes(), STAGING_BYTES);
       ByteBuffer staging = ByteBuffer.allocateDirect((int) bytes).order(ByteOrder.nativeOrder());
-      Pass pass = new Pass(staged, write, part, staging, NativeMemory.address(staging), scratch);
+      Pass pass = new Pass(staged, write, values, staging, NativeMemory.address(staging), scratch);
       pass.over(tensor, 0);
       Reference.reachabilityFence(staging);
     } finally {
@@ -151,18 +125,19 @@ final class ArrayCopy {
     }
   }
 
-  private static void straight(Tensor tensor, Part part) {
+  private static void straight(Tensor tensor, Object values, boolean write) {
     long size = tensor.dtype.bytes();
     long most = STRAIGHT_BYTES / size;
     for (long at = 0; at < tensor.numel; at += most) {
       long count = Math.min(most, tensor.numel - at);
       ByteBuffer buffer = NativeMemory.buffer(tensor.address + at * size, count * size);
-      part.move(buffer, (int) at, (int) count);
+      move(buffer, values, (int) at, (int) count, write);
     }
   }
 
   private record Pass(
-      DType staged, boolean write, Part part, ByteBuffer staging, long address, Scratch scratch) {
+      DType staged, boolean write, Object values, ByteBuffer staging, long address,
+      Scratch scratch) {
     void over(Tensor tensor, long at) {
       if (tensor.numel == 0) {
         return;
@@ -192,11 +167,11 @@ final class ArrayCopy {
       long own = scratch.tensor(write ? 1 : 0, staged.code(), address, tensor.shape, strides);
       long other = Elements.describe(scratch, write ? 0 : 1, tensor);
       if (write) {
-        part.move(staging, at, count);
+        move(staging, values, at, count, true);
         Elements.check(Native.wl_tensor_copy(other, own, scratch.error()), scratch);
       } else {
         Elements.check(Native.wl_tensor_copy(own, other, scratch.error()), scratch);
-        part.move(staging, at, count);
+        move(staging, values, at, count, false);
       }
     }
   }

@@ -29,7 +29,8 @@ import org.windlass.kernel.Kernel;
  * once. Integers wrap. Max and min return NaN if any rank has it. So the result has the same bits
  * in every run.
  */
-public sealed class Collectives extends ArrayCollectives permits Communicator {
+public sealed class Collectives extends ArrayCollectives
+    permits Communicator, StreamCollectives.Enqueued {
   Collectives(Endpoint endpoint, long deadlineNs, @Nullable Object owner) {
     super(endpoint, deadlineNs, owner);
   }
@@ -162,10 +163,10 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
    *     the peer expects; no data has arrived from that rank
    */
   public final void allToAllv(Tensor in, long[] sendCounts, Tensor out, long[] receiveCounts) {
-    Arguments.buffers(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"));
+    check(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"), 0);
     Arguments.list("allToAllv", "sendCounts", sendCounts, size());
     Arguments.list("allToAllv", "receiveCounts", receiveCounts, size());
-    exchange(in, sendCounts, null, out, receiveCounts, null);
+    runParts(Native.WL_OP_ALL_TO_ALL_V, in, sendCounts, null, out, receiveCounts, null, 0);
   }
 
   /**
@@ -181,12 +182,13 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
       Tensor out,
       long[] receiveCounts,
       long[] receiveOffsets) {
-    Arguments.buffers(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"));
+    check(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"), 0);
     Arguments.list("allToAllv", "sendCounts", sendCounts, size());
     Arguments.list("allToAllv", "sendOffsets", sendOffsets, size());
     Arguments.list("allToAllv", "receiveCounts", receiveCounts, size());
     Arguments.list("allToAllv", "receiveOffsets", receiveOffsets, size());
-    exchange(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets);
+    int operation = Native.WL_OP_ALL_TO_ALL_V;
+    runParts(operation, in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets, 0);
   }
 
   /**
@@ -199,14 +201,22 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
    * @return the number of elements received from each rank
    */
   public final long[] allToAllv(Tensor in, long[] sendCounts, Tensor out) {
-    Arguments.buffers(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"));
+    check(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"), 0);
     Arguments.list("allToAllv", "sendCounts", sendCounts, size());
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
       return endpoint.handOff(() -> allToAllv(in, sendCounts, out));
     }
-    long[] received =
-        PartCollective.allToAllPacked(endpoint, thread, in, sendCounts, out, deadlineNs);
+    RankLists lists = endpoint.lists();
+    long[] received = new long[endpoint.size];
+    Collective.begin(endpoint, thread, Native.WL_OP_ALL_TO_ALL_V, in, out, deadlineNs)
+        .inParts(lists.put(0, sendCounts), 0)
+        .received(lists.address(1));
+    int code = endpoint.submit();
+    if (code == Native.WL_OK) {
+      lists.get(1, received);
+    }
+    Collective.end(endpoint, code, in, out);
     Reference.reachabilityFence(owner);
     return received;
   }
@@ -218,16 +228,9 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
    * @param counts the number of elements of each rank's {@code in}; the same on every rank
    */
   public final void allGatherv(Tensor in, Tensor out, long[] counts) {
-    Arguments.buffers(Native.WL_OP_ALL_GATHER_V, given(in, "in"), given(out, "out"));
+    check(Native.WL_OP_ALL_GATHER_V, given(in, "in"), given(out, "out"), 0);
     Arguments.list("allGatherv", "counts", counts, size());
-    Thread thread = Thread.currentThread();
-    if (endpoint.mustHandOff(thread)) {
-      handOff(() -> allGatherv(in, out, counts));
-      return;
-    }
-    PartCollective.allGather(endpoint, thread, in, out, counts, deadlineNs);
-    PartCollective.run(endpoint, in, out);
-    Reference.reachabilityFence(owner);
+    runParts(Native.WL_OP_ALL_GATHER_V, in, null, null, out, counts, null, 0);
   }
 
   /**
@@ -237,39 +240,34 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
    * @param counts the number of elements of each rank's {@code out}; the same on every rank
    */
   public final void reduceScatterv(Tensor in, Tensor out, long[] counts, ReduceOp op) {
-    Arguments.buffers(Native.WL_OP_REDUCE_SCATTER_V, given(in, "in"), given(out, "out"));
+    check(Native.WL_OP_REDUCE_SCATTER_V, given(in, "in"), given(out, "out"), 0);
     Arguments.list("reduceScatterv", "counts", counts, size());
-    int code = code(op);
-    Thread thread = Thread.currentThread();
-    if (endpoint.mustHandOff(thread)) {
-      handOff(() -> reduceScatterv(in, out, counts, op));
-      return;
-    }
-    PartCollective.reduceScatter(endpoint, thread, in, out, counts, code, deadlineNs);
-    PartCollective.run(endpoint, in, out);
-    Reference.reachabilityFence(owner);
+    runParts(Native.WL_OP_REDUCE_SCATTER_V, in, counts, null, out, null, null, code(op));
   }
 
-  private void exchange(
+  /** Runs a collective whose parts differ in size. Allocates nothing unless it fails. */
+  private void runParts(
+      int operation,
       Tensor in,
-      long[] sendCounts,
-      long @Nullable [] sendOffsets,
+      long @Nullable [] inCounts,
+      long @Nullable [] inOffsets,
       Tensor out,
-      long[] receiveCounts,
-      long @Nullable [] receiveOffsets) {
+      long @Nullable [] outCounts,
+      long @Nullable [] outOffsets,
+      int op) {
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
       handOff(
-          () -> exchange(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets));
+          () -> runParts(operation, in, inCounts, inOffsets, out, outCounts, outOffsets, op));
       return;
     }
     RankLists lists = endpoint.lists();
-    Collective.begin(endpoint, thread, Native.WL_OP_ALL_TO_ALL_V, in, out, deadlineNs)
-        .inParts(lists.put(0, sendCounts), lists.put(1, sendOffsets))
-        .outParts(lists.put(2, receiveCounts), lists.put(3, receiveOffsets))
-        .received(0);
-    PartCollective.run(endpoint, in, out);
-    Reference.reachabilityFence(owner);
+    Collective.begin(endpoint, thread, operation, in, out, deadlineNs)
+        .inParts(lists.put(0, inCounts), lists.put(1, inOffsets))
+        .outParts(lists.put(2, outCounts), lists.put(3, outOffsets))
+        .received(0)
+        .op(op);
+    submit(in, out);
   }
 
   /**
@@ -363,7 +361,7 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
       int root,
       long rows,
       int algorithm) {
-    Arguments.buffers(operation, in, out);
+    check(operation, in, out, root);
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
       handOff(() -> run(operation, in, out, op, factor, root, rows, algorithm));
@@ -372,6 +370,16 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
     Collective.begin(endpoint, thread, operation, in, out, deadlineNs)
         .equalParts(op, root, rows, algorithm)
         .factor(factor);
+    submit(in, out);
+  }
+
+  /** Throws for wrong tensors of a collective. {@code root} is 0 if there is none. */
+  void check(int operation, @Nullable Tensor in, @Nullable Tensor out, int root) {
+    Arguments.buffers(operation, in, out);
+  }
+
+  /** Submits the call that {@link Collective#begin} began, and waits for its end. */
+  void submit(@Nullable Tensor in, @Nullable Tensor out) {
     Collective.end(endpoint, endpoint.submit(), in, out);
     Reference.reachabilityFence(owner);
   }
@@ -383,11 +391,7 @@ public sealed class Collectives extends ArrayCollectives permits Communicator {
 
   /** Runs {@code call} on the communicator's own thread, after queued calls. Waits for its end. */
   final void handOff(Runnable call) {
-    endpoint.handOff(
-        () -> {
-          call.run();
-          return null;
-        });
+    endpoint.handOff(call);
     Reference.reachabilityFence(owner);
   }
 

@@ -21,6 +21,7 @@ import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
+import org.windlass.internal.Natives;
 import org.windlass.internal.PeerMemory;
 import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.call.EndpointOwner;
@@ -29,6 +30,7 @@ import org.windlass.internal.rendezvous.OwnStore;
 import org.windlass.internal.report.RankLook;
 import org.windlass.kernel.Target;
 import org.windlass.launch.Rendezvous;
+import org.windlass.report.OperationTotals;
 import org.windlass.report.Report;
 
 /**
@@ -359,7 +361,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /** Makes a communicator by {@code nativeCall}. Returns null if that returns no handle. */
-  @Nullable Communicator join(String maker, Endpoint.NativeCall nativeCall) {
+  @Nullable Communicator join(String maker, Natives.Call nativeCall) {
     long handle = call(nativeCall);
     return handle == 0 ? null : adopt(maker, handle);
   }
@@ -381,7 +383,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     membership.keep(other);
   }
 
-  long call(Endpoint.NativeCall nativeCall) {
+  long call(Natives.Call nativeCall) {
     try {
       return endpoint.call(nativeCall);
     } finally {
@@ -431,6 +433,20 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   public Report report() {
     try {
       return Report.of(RankLook.all(endpoint), endpoint.failure(), PeerMemory.of(endpoint.handle));
+    } finally {
+      Reference.reachabilityFence(this);
+    }
+  }
+
+  /**
+   * Returns, for each kind of operation, sums over the operations that this rank has ended. Counts
+   * the operations that {@link #report} shows, also those that it shows no longer. Messages that
+   * were started asynchronously are not among them. Legal from any thread at any time, like {@link
+   * #report}.
+   */
+  public List<OperationTotals> totals() {
+    try {
+      return OperationTotals.of(endpoint.handle);
     } finally {
       Reference.reachabilityFence(this);
     }

@@ -16,6 +16,7 @@ import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Native;
+import org.windlass.internal.memory.Leaks;
 
 /**
  * The ranks of a communicator that are in this process. {@link #of(int)} makes a communicator whose
@@ -26,7 +27,7 @@ import org.windlass.internal.Native;
 public final class LocalGroup implements AutoCloseable {
   private final List<Communicator> communicators;
   private final List<RankWorker> workers;
-  private final LocalHandles.Unclosed unclosed;
+  private final Leaks.Resource unclosed;
   private final AtomicBoolean running = new AtomicBoolean();
   private volatile boolean closed;
 
@@ -38,8 +39,9 @@ public final class LocalGroup implements AutoCloseable {
         made.add(new Communicator(handle, options.deadline(), this, maker));
       }
       this.communicators = Collections.unmodifiableList(made);
-      this.workers = RankCores.workers(made, options, RankCores.setting());
-      this.unclosed = LocalHandles.watch(this, toString(), workers);
+      List<RankWorker> threads = RankCores.workers(made, options, RankCores.setting());
+      this.workers = threads;
+      this.unclosed = Leaks.watch(this, toString(), () -> threads.forEach(RankWorker::end));
     } catch (Throwable e) {
       // Ranks of other processes would wait for these.
       for (long handle : handles) {

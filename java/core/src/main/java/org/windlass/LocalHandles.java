@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
-import java.util.List;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Failures;
@@ -9,7 +8,6 @@ import org.windlass.internal.Native;
 import org.windlass.internal.Natives;
 import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
-import org.windlass.internal.memory.Leaks;
 
 final class LocalHandles {
   private LocalHandles() {}
@@ -29,12 +27,12 @@ final class LocalHandles {
       scratch.configInt(Structs.GroupConfig.BLOCKS, options.blocks());
       scratch.configLong(Structs.GroupConfig.DEADLINE_NS, deadlineNs);
       scratch.configInt(Structs.GroupConfig.ADJUST_THREADS, options.adjustThreads() ? 1 : 0);
-      check(Native.wl_group_create(config, scratch.out(), scratch.error()), scratch);
+      Failures.check(Native.wl_group_create(config, scratch.out(), scratch.error()), scratch);
       long group = scratch.outValue();
       long[] handles = new long[ranks];
       try {
         for (int rank = 0; rank < ranks; rank++) {
-          check(Native.wl_group_join(group, rank, scratch.out(), scratch.error()), scratch);
+          Failures.check(Native.wl_group_join(group, rank, scratch.out(), scratch.error()), scratch);
           handles[rank] = scratch.outValue();
         }
         return handles;
@@ -48,32 +46,6 @@ final class LocalHandles {
       } finally {
         Native.wl_group_release(group);
       }
-    }
-  }
-
-  private static void check(int code, Scratch scratch) {
-    Failures.check(code, scratch);
-  }
-
-  /** Reports {@code group} if it is dropped without a close. Its communicators free themselves. */
-  static Unclosed watch(Object group, String what, List<RankWorker> workers) {
-    Unclosed unclosed = new Unclosed(what, workers);
-    Leaks.watch(group, unclosed);
-    return unclosed;
-  }
-
-  /** Ends the threads of a group that was never closed, and reports it. */
-  static final class Unclosed extends Leaks.Resource {
-    private final List<RankWorker> workers;
-
-    Unclosed(String what, List<RankWorker> workers) {
-      super(what);
-      this.workers = workers;
-    }
-
-    @Override
-    protected void free() {
-      workers.forEach(RankWorker::end);
     }
   }
 }

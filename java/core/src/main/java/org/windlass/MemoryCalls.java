@@ -14,13 +14,13 @@ final class MemoryCalls {
 
   static Window window(Communicator comm, long bytes, long deadlineNs) {
     long handle = create("window", comm, bytes, 0, deadlineNs, Native::wl_window_create);
-    return Window.onHost(comm, comm.endpoint, handle, bytes);
+    return Window.of(comm, handle, bytes, false);
   }
 
   static Window deviceWindow(Communicator comm, long bytes, long deadlineNs) {
     long handle =
         create("deviceWindow", comm, bytes, 0, deadlineNs, Native::wl_device_window_create);
-    return Window.onDevices(comm, comm.endpoint, handle, bytes);
+    return Window.of(comm, handle, bytes, true);
   }
 
   static MemoryPool memoryPool(Communicator comm, long bytes, long deadlineNs) {

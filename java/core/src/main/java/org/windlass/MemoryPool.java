@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass;
 
-import java.lang.ref.Cleaner;
 import org.windlass.error.ClosedException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
-import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
-import org.windlass.internal.Scratch;
+import org.windlass.internal.Natives;
 import org.windlass.internal.Shapes;
 import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.memory.Leaks;
@@ -36,16 +34,15 @@ import org.windlass.internal.memory.Memory;
 public final class MemoryPool implements AutoCloseable {
   private final Communicator communicator;
   private final Part part;
-  private final Drop drop;
-  private final Cleaner.Cleanable cleanable;
+  private final Leaks.Resource drop;
   private final long bytes;
 
   MemoryPool(Communicator communicator, Endpoint endpoint, long handle, long bytes) {
     this.communicator = communicator;
     this.bytes = bytes;
     this.part = new Part(endpoint, handle);
-    this.drop = new Drop("Memory pool of " + bytes + " bytes of rank " + endpoint.rank, part);
-    this.cleanable = Leaks.watch(this, drop);
+    String what = "Memory pool of " + bytes + " bytes of rank " + endpoint.rank;
+    this.drop = Leaks.watch(this, what, part::end);
   }
 
   /** Returns the communicator whose ranks hold the pool. */
@@ -88,21 +85,20 @@ public final class MemoryPool implements AutoCloseable {
   public Tensor allocate(DType dtype, long... shape) {
     long[] checked = ShapeChecks.checked("allocate", dtype, shape);
     long needed = Shapes.numel(checked) * dtype.bytes();
-    Piece piece = new Piece(part);
     if (!part.pin()) {
       throw closed("allocate");
     }
-    try (Scratch scratch = Scratch.take()) {
-      int code =
-          Native.wl_memory_pool_alloc(part.handle, needed, scratch.out(), scratch.error());
-      Failures.check(code, scratch);
-      piece.address = scratch.outValue();
-      Memory memory = Memory.of(piece.address, needed, piece);
-      piece = null; // now owned by the memory
+    long address = 0;
+    Memory memory = null;
+    try {
+      address =
+          Natives.call(
+              (out, error) -> Native.wl_memory_pool_alloc(part.handle, needed, out, error));
+      memory = part.memory(address, needed);
       return Tensor.over("allocate", memory, 0, dtype, checked);
     } finally {
-      if (piece != null) {
-        piece.free();
+      if (memory == null) {
+        part.free(address);
       }
     }
   }
@@ -117,8 +113,7 @@ public final class MemoryPool implements AutoCloseable {
    */
   @Override
   public void close() {
-    drop.closed();
-    cleanable.clean();
+    drop.close();
   }
 
   /** Owns the native handle, which every tensor of the pool pins. */
@@ -132,43 +127,22 @@ public final class MemoryPool implements AutoCloseable {
       endpoint.retain();
     }
 
+    Memory memory(long address, long bytes) {
+      return Memory.allocated(address, bytes, () -> free(address));
+    }
+
+    /** Ends a pinned allocation at {@code address}, which is 0 if it has failed. */
+    void free(long address) {
+      if (address != 0) {
+        Native.wl_memory_pool_release(handle, address, 0);
+      }
+      unpin();
+    }
+
     @Override
     protected void release() {
       Native.wl_memory_pool_free(handle);
       endpoint.release();
-    }
-  }
-
-  private static final class Drop extends Leaks.Resource {
-    private final Part part;
-
-    Drop(String what, Part part) {
-      super(what);
-      this.part = part;
-    }
-
-    @Override
-    protected void free() {
-      part.end();
-    }
-  }
-
-  private static final class Piece extends Memory.Allocation {
-    private final Part part;
-
-    /** Address of the tensor's memory; 0 until it is allocated. */
-    private long address;
-
-    Piece(Part part) {
-      this.part = part;
-    }
-
-    @Override
-    protected void free() {
-      if (address != 0) {
-        Native.wl_memory_pool_release(part.handle, address, 0);
-      }
-      part.unpin();
     }
   }
 }

@@ -2,13 +2,13 @@
 package org.windlass;
 
 import java.util.Objects;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Native;
 import org.windlass.internal.call.Endpoint;
-import org.windlass.internal.call.RankLists;
 
 /**
  * Enqueues one rank's collectives on a stream of the caller. {@link Collectives#onStream} returns
@@ -75,18 +75,17 @@ public final class StreamCollectives {
 
   /** Enqueues {@link Collectives#barrier}, which ends when all ranks' streams have reached it. */
   public Operation<Void> barrier() {
-    return enqueue(Native.WL_OP_BARRIER, null, null, 0, 0, 0, 0, 0);
+    return enqueue(Enqueued::join);
   }
 
   /** Enqueues {@link Collectives#allToAll(Tensor, Tensor)}. */
   public Operation<Void> allToAll(Tensor in, Tensor out) {
-    return allToAll(in, out, Algorithm.AUTO);
+    return enqueue(own -> own.allToAll(in, out));
   }
 
   /** Enqueues {@link Collectives#allToAll(Tensor, Tensor, Algorithm)}. */
   public Operation<Void> allToAll(Tensor in, Tensor out, Algorithm algorithm) {
-    return enqueue(
-        Native.WL_OP_ALL_TO_ALL, given(in, "in"), given(out, "out"), 0, 0, 0, 0, code(algorithm));
+    return enqueue(own -> own.allToAll(in, out, algorithm));
   }
 
   /** Enqueues {@link Collectives#broadcast(Tensor, int)}. */
@@ -97,37 +96,32 @@ public final class StreamCollectives {
 
   /** Enqueues {@link Collectives#broadcast(Tensor, Tensor, int)}. */
   public Operation<Void> broadcast(@Nullable Tensor in, Tensor out, int root) {
-    Tensor from = endpoint.rank == root ? given(in, "in") : null;
-    return enqueue(Native.WL_OP_BROADCAST, from, given(out, "out"), 0, 0, root, 0, 0);
+    return enqueue(own -> own.broadcast(in, out, root));
   }
 
   /** Enqueues {@link Collectives#allGather(Tensor, Tensor)}. */
   public Operation<Void> allGather(Tensor in, Tensor out) {
-    return enqueue(Native.WL_OP_ALL_GATHER, given(in, "in"), given(out, "out"), 0, 0, 0, 0, 0);
+    return enqueue(own -> own.allGather(in, out));
   }
 
   /** Enqueues {@link Collectives#allGather(Tensor, Tensor, int)}. */
   public Operation<Void> allGather(Tensor in, Tensor out, int dim) {
-    long rows = Arguments.rowsAlong("allGather", "in", in, "out", out, dim);
-    int operation = dim == 0 ? Native.WL_OP_ALL_GATHER : Native.WL_OP_ALL_GATHER_DIM;
-    return enqueue(operation, in, out, 0, 0, 0, rows, 0);
+    return enqueue(own -> own.allGather(in, out, dim));
   }
 
   /** Enqueues {@link Collectives#reduceScatter(Tensor, Tensor, ReduceOp)}. */
   public Operation<Void> reduceScatter(Tensor in, Tensor out, ReduceOp op) {
-    return reduce(Native.WL_OP_REDUCE_SCATTER, in, out, code(op), 0);
+    return enqueue(own -> own.reduceScatter(in, out, op));
   }
 
   /** Enqueues {@link Collectives#reduceScatter(Tensor, Tensor, double)}. */
   public Operation<Void> reduceScatter(Tensor in, Tensor out, double factor) {
-    return reduce(Native.WL_OP_REDUCE_SCATTER, in, out, Reductions.PREMULTIPLIED, factor);
+    return enqueue(own -> own.reduceScatter(in, out, factor));
   }
 
   /** Enqueues {@link Collectives#reduceScatter(Tensor, Tensor, ReduceOp, int)}. */
   public Operation<Void> reduceScatter(Tensor in, Tensor out, ReduceOp op, int dim) {
-    long rows = Arguments.rowsAlong("reduceScatter", "out", out, "in", in, dim);
-    int operation = dim == 0 ? Native.WL_OP_REDUCE_SCATTER : Native.WL_OP_REDUCE_SCATTER_DIM;
-    return enqueue(operation, in, out, code(op), 0, 0, rows, 0);
+    return enqueue(own -> own.reduceScatter(in, out, op, dim));
   }
 
   /** Enqueues {@link Collectives#allReduce(Tensor, ReduceOp)}. */
@@ -138,74 +132,62 @@ public final class StreamCollectives {
 
   /** Enqueues {@link Collectives#allReduce(Tensor, Tensor, ReduceOp)}. */
   public Operation<Void> allReduce(Tensor in, Tensor out, ReduceOp op) {
-    return allReduce(in, out, op, Algorithm.AUTO);
+    return enqueue(own -> own.allReduce(in, out, op));
   }
 
   /** Enqueues {@link Collectives#allReduce(Tensor, Tensor, ReduceOp, Algorithm)}. */
   public Operation<Void> allReduce(Tensor in, Tensor out, ReduceOp op, Algorithm algorithm) {
-    int by = code(algorithm);
-    return enqueue(
-        Native.WL_OP_ALL_REDUCE, given(in, "in"), given(out, "out"), code(op), 0, 0, 0, by);
+    return enqueue(own -> own.allReduce(in, out, op, algorithm));
   }
 
   /** Enqueues {@link Collectives#allReduce(Tensor, Tensor, double)}. */
   public Operation<Void> allReduce(Tensor in, Tensor out, double factor) {
-    return reduce(Native.WL_OP_ALL_REDUCE, in, out, Reductions.PREMULTIPLIED, factor);
+    return enqueue(own -> own.allReduce(in, out, factor));
   }
 
   /** Enqueues {@link Collectives#scan(Tensor, Tensor, ReduceOp)}. */
   public Operation<Void> scan(Tensor in, Tensor out, ReduceOp op) {
-    return reduce(Native.WL_OP_SCAN, in, out, code(op), 0);
+    return enqueue(own -> own.scan(in, out, op));
   }
 
   /** Enqueues {@link Collectives#scan(Tensor, Tensor, double)}. */
   public Operation<Void> scan(Tensor in, Tensor out, double factor) {
-    return reduce(Native.WL_OP_SCAN, in, out, Reductions.PREMULTIPLIED, factor);
+    return enqueue(own -> own.scan(in, out, factor));
   }
 
   /** Enqueues {@link Collectives#exclusiveScan(Tensor, Tensor, ReduceOp)}. */
   public Operation<Void> exclusiveScan(Tensor in, Tensor out, ReduceOp op) {
-    return reduce(Native.WL_OP_EXCLUSIVE_SCAN, in, out, code(op), 0);
+    return enqueue(own -> own.exclusiveScan(in, out, op));
   }
 
   /** Enqueues {@link Collectives#exclusiveScan(Tensor, Tensor, double)}. */
   public Operation<Void> exclusiveScan(Tensor in, Tensor out, double factor) {
-    return reduce(Native.WL_OP_EXCLUSIVE_SCAN, in, out, Reductions.PREMULTIPLIED, factor);
+    return enqueue(own -> own.exclusiveScan(in, out, factor));
   }
 
   /** Enqueues {@link Collectives#scatter}. */
   public Operation<Void> scatter(@Nullable Tensor in, Tensor out, int root) {
-    Tensor from = endpoint.rank == root ? given(in, "in") : null;
-    return enqueue(Native.WL_OP_SCATTER, from, given(out, "out"), 0, 0, root, 0, 0);
+    return enqueue(own -> own.scatter(in, out, root));
   }
 
   /** Enqueues {@link Collectives#gather}. */
   public Operation<Void> gather(Tensor in, @Nullable Tensor out, int root) {
-    Tensor to = endpoint.rank == root ? given(out, "out") : null;
-    return enqueue(Native.WL_OP_GATHER, given(in, "in"), to, 0, 0, root, 0, 0);
+    return enqueue(own -> own.gather(in, out, root));
   }
 
   /** Enqueues {@link Collectives#reduce(Tensor, Tensor, ReduceOp, int)}. */
   public Operation<Void> reduce(Tensor in, @Nullable Tensor out, ReduceOp op, int root) {
-    Tensor to = endpoint.rank == root ? given(out, "out") : null;
-    return enqueue(Native.WL_OP_REDUCE, given(in, "in"), to, code(op), 0, root, 0, 0);
+    return enqueue(own -> own.reduce(in, out, op, root));
   }
 
   /** Enqueues {@link Collectives#reduce(Tensor, Tensor, double, int)}. */
   public Operation<Void> reduce(Tensor in, @Nullable Tensor out, double factor, int root) {
-    Tensor to = endpoint.rank == root ? given(out, "out") : null;
-    int op = Reductions.PREMULTIPLIED;
-    return enqueue(Native.WL_OP_REDUCE, given(in, "in"), to, op, factor, root, 0, 0);
+    return enqueue(own -> own.reduce(in, out, factor, root));
   }
 
   /** Enqueues {@link Collectives#allToAllv(Tensor, long[], Tensor, long[])}. */
-  public Operation<Void> allToAllv(
-      Tensor in, long[] sendCounts, Tensor out, long[] receiveCounts) {
-    given(in, "in");
-    given(out, "out");
-    list("allToAllv", "sendCounts", sendCounts);
-    list("allToAllv", "receiveCounts", receiveCounts);
-    return exchange(in, sendCounts, null, out, receiveCounts, null);
+  public Operation<Void> allToAllv(Tensor in, long[] sendCounts, Tensor out, long[] receiveCounts) {
+    return enqueue(own -> own.allToAllv(in, sendCounts, out, receiveCounts));
   }
 
   /** Enqueues {@link Collectives#allToAllv(Tensor, long[], long[], Tensor, long[], long[])}. */
@@ -216,112 +198,59 @@ public final class StreamCollectives {
       Tensor out,
       long[] receiveCounts,
       long[] receiveOffsets) {
-    given(in, "in");
-    given(out, "out");
-    list("allToAllv", "sendCounts", sendCounts);
-    list("allToAllv", "sendOffsets", sendOffsets);
-    list("allToAllv", "receiveCounts", receiveCounts);
-    list("allToAllv", "receiveOffsets", receiveOffsets);
-    return exchange(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets);
+    return enqueue(
+        own -> own.allToAllv(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets));
   }
 
   /** Enqueues {@link Collectives#allGatherv}. */
   public Operation<Void> allGatherv(Tensor in, Tensor out, long[] counts) {
-    given(in, "in");
-    given(out, "out");
-    list("allGatherv", "counts", counts);
-    check(Native.WL_OP_ALL_GATHER_V, in, out);
-    Thread thread = Thread.currentThread();
-    if (endpoint.mustHandOff(thread)) {
-      return endpoint.handOff(() -> allGatherv(in, out, counts));
-    }
-    PartCollective.allGather(endpoint, thread, in, out, counts, deadlineNs);
-    return Collective.enqueue(endpoint, stream, in, out, owner);
+    return enqueue(own -> own.allGatherv(in, out, counts));
   }
 
   /** Enqueues {@link Collectives#reduceScatterv}. */
   public Operation<Void> reduceScatterv(Tensor in, Tensor out, long[] counts, ReduceOp op) {
-    given(in, "in");
-    given(out, "out");
-    list("reduceScatterv", "counts", counts);
-    int code = code(op);
-    check(Native.WL_OP_REDUCE_SCATTER_V, in, out);
-    Thread thread = Thread.currentThread();
-    if (endpoint.mustHandOff(thread)) {
-      return endpoint.handOff(() -> reduceScatterv(in, out, counts, op));
+    return enqueue(own -> own.reduceScatterv(in, out, counts, op));
+  }
+
+  private Operation<Void> enqueue(Consumer<Enqueued> call) {
+    Enqueued own = new Enqueued(this);
+    call.accept(own);
+    return Objects.requireNonNull(own.operation);
+  }
+
+  /** Enqueues one of the operations of {@link Collectives} in place of running it. */
+  static final class Enqueued extends Collectives {
+    private final long stream;
+
+    /** The operation that was enqueued. */
+    private @Nullable Operation<Void> operation;
+
+    private Enqueued(StreamCollectives of) {
+      super(of.endpoint, of.deadlineNs, of.owner);
+      this.stream = of.stream;
     }
-    PartCollective.reduceScatter(endpoint, thread, in, out, counts, code, deadlineNs);
-    return Collective.enqueue(endpoint, stream, in, out, owner);
-  }
 
-  private Operation<Void> exchange(
-      Tensor in,
-      long[] sendCounts,
-      long @Nullable [] sendOffsets,
-      Tensor out,
-      long[] receiveCounts,
-      long @Nullable [] receiveOffsets) {
-    check(Native.WL_OP_ALL_TO_ALL_V, in, out);
-    Thread thread = Thread.currentThread();
-    if (endpoint.mustHandOff(thread)) {
-      return endpoint.handOff(
-          () -> exchange(in, sendCounts, sendOffsets, out, receiveCounts, receiveOffsets));
-    }
-    RankLists lists = endpoint.lists();
-    Collective.begin(endpoint, thread, Native.WL_OP_ALL_TO_ALL_V, in, out, deadlineNs)
-        .inParts(lists.put(0, sendCounts), lists.put(1, sendOffsets))
-        .outParts(lists.put(2, receiveCounts), lists.put(3, receiveOffsets))
-        .received(0);
-    return Collective.enqueue(endpoint, stream, in, out, owner);
-  }
-
-  private void check(int operation, Tensor in, Tensor out) {
-    Arguments.onStream(operation, in, out, 0, endpoint.size);
-  }
-
-  private void list(String operation, String name, long[] list) {
-    Arguments.list(operation, name, list, endpoint.size);
-  }
-
-  private Operation<Void> reduce(
-      int operation, Tensor in, Tensor out, int op, double factor) {
-    return enqueue(operation, given(in, "in"), given(out, "out"), op, factor, 0, 0, 0);
-  }
-
-  private Operation<Void> enqueue(
-      int operation,
-      @Nullable Tensor in,
-      @Nullable Tensor out,
-      int op,
-      double factor,
-      int root,
-      long rows,
-      int algorithm) {
-    Arguments.onStream(operation, in, out, root, endpoint.size);
-    Thread thread = Thread.currentThread();
-    if (endpoint.mustHandOff(thread)) {
-      return endpoint.handOff(() -> enqueue(operation, in, out, op, factor, root, rows, algorithm));
-    }
-    if (in == null && out == null) {
+    /** Enqueues a barrier. */
+    void join() {
+      check(Native.WL_OP_BARRIER, null, null, 0);
+      Thread thread = Thread.currentThread();
+      if (endpoint.mustHandOff(thread)) {
+        handOff(this::join);
+        return;
+      }
       endpoint.begin(thread);
-      endpoint.call.of(operation, 0, deadlineNs);
-    } else {
-      Collective.begin(endpoint, thread, operation, in, out, deadlineNs)
-          .equalParts(op, root, rows, algorithm)
-          .factor(factor);
+      endpoint.call.of(Native.WL_OP_BARRIER, 0, deadlineNs);
+      submit(null, null);
     }
-    return Collective.enqueue(endpoint, stream, in, out, owner);
-  }
 
-  private static Tensor given(@Nullable Tensor tensor, String name) {
-    return Objects.requireNonNull(tensor, name);
-  }
+    @Override
+    void check(int operation, @Nullable Tensor in, @Nullable Tensor out, int root) {
+      Arguments.onStream(operation, in, out, root, endpoint.size);
+    }
 
-  private static int code(ReduceOp op) {
-    return Objects.requireNonNull(op, "op").code();
-  }
-
-  private static int code(Algorithm algorithm) {
-    return Objects.requireNonNull(algorithm, "algorithm").code();
+    @Override
+    void submit(@Nullable Tensor in, @Nullable Tensor out) {
+      operation = Collective.enqueue(endpoint, stream, in, out, owner);
+    }
   }
 }

@@ -368,38 +368,32 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
    * once. The array has as many elements as the tensor, here and in the other forms.
    */
   public final Tensor copyFrom(float[] values) {
-    ArrayCopy.from(this, values);
-    return this;
+    return ArrayCopy.from(this, values);
   }
 
   /** Sets all elements of a floating dtype, in row-major order, each rounded once. */
   public final Tensor copyFrom(double[] values) {
-    ArrayCopy.from(this, values);
-    return this;
+    return ArrayCopy.from(this, values);
   }
 
   /** Sets all elements of a dtype of 8 bits, in row-major order, bit for bit. */
   public final Tensor copyFrom(byte[] values) {
-    ArrayCopy.from(this, values);
-    return this;
+    return ArrayCopy.from(this, values);
   }
 
   /** Sets all elements of a dtype of 16 bits, in row-major order, bit for bit. */
   public final Tensor copyFrom(short[] values) {
-    ArrayCopy.from(this, values);
-    return this;
+    return ArrayCopy.from(this, values);
   }
 
   /** Sets all elements of i32 or u32, in row-major order. */
   public final Tensor copyFrom(int[] values) {
-    ArrayCopy.from(this, values);
-    return this;
+    return ArrayCopy.from(this, values);
   }
 
   /** Sets all elements of i64 or u64, in row-major order. */
   public final Tensor copyFrom(long[] values) {
-    ArrayCopy.from(this, values);
-    return this;
+    return ArrayCopy.from(this, values);
   }
 
   /** Copies all elements to an array, as {@link #copyFrom(float[])} copies them from one. */

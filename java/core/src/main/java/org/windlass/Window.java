@@ -14,7 +14,6 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.Shapes;
 import org.windlass.internal.call.Endpoint;
-import org.windlass.internal.memory.Leaks;
 import org.windlass.internal.memory.Memory;
 
 /**
@@ -46,16 +45,23 @@ public final class Window implements AutoCloseable {
     this.memory = memory;
   }
 
-  static Window onHost(Communicator communicator, Endpoint endpoint, long handle, long bytes) {
+  /** Takes ownership of a native window, of hosts or of devices. */
+  static Window of(Communicator communicator, long handle, long bytes, boolean onDevice) {
+    Endpoint endpoint = communicator.endpoint;
     long address = Native.wl_window_address(handle, endpoint.rank);
-    Segment segment = new Segment("Window", endpoint, handle, bytes);
-    return new Window(communicator, handle, Memory.of(address, bytes, segment));
-  }
-
-  static Window onDevices(Communicator communicator, Endpoint endpoint, long handle, long bytes) {
-    long address = Native.wl_window_address(handle, endpoint.rank);
-    Segment segment = new Segment("Device window", endpoint, handle, bytes);
-    return new Window(communicator, handle, Memory.ofDevice(address, bytes, segment));
+    String what = onDevice ? "Device window" : "Window";
+    endpoint.retain();
+    Memory memory =
+        Memory.of(
+            address,
+            bytes,
+            onDevice,
+            what + " of " + bytes + " bytes of rank " + endpoint.rank,
+            () -> {
+              Native.wl_window_free(handle);
+              endpoint.release();
+            });
+    return new Window(communicator, handle, memory);
   }
 
   /**
@@ -203,12 +209,7 @@ public final class Window implements AutoCloseable {
    */
   public void put(Tensor local, int peer, DistributedTensor remote) {
     Arguments.oneSided("put", this, local, remote);
-    if (local.memory.onDevice) {
-      Arguments.requireDevices("put", "local", local);
-      move("put", Native::wl_device_put, local, peer, remote);
-    } else {
-      move("put", Native::wl_put, local, peer, remote);
-    }
+    move("put", Native::wl_put, Native::wl_device_put, local, peer, remote);
   }
 
   /**
@@ -225,12 +226,7 @@ public final class Window implements AutoCloseable {
    */
   public void accumulate(Tensor local, int peer, DistributedTensor remote) {
     Arguments.oneSided("accumulate", this, local, remote);
-    if (local.memory.onDevice) {
-      Arguments.requireDevices("accumulate", "local", local);
-      move("accumulate", Native::wl_device_accumulate, local, peer, remote);
-    } else {
-      move("accumulate", Native::wl_accumulate, local, peer, remote);
-    }
+    move("accumulate", Native::wl_accumulate, Native::wl_device_accumulate, local, peer, remote);
   }
 
   /**
@@ -245,12 +241,7 @@ public final class Window implements AutoCloseable {
   public void get(Tensor local, int peer, DistributedTensor remote) {
     Arguments.oneSided("get", this, local, remote);
     Arguments.writable("get", "local", local);
-    if (local.memory.onDevice) {
-      Arguments.requireDevices("get", "local", local);
-      move("get", Native::wl_device_get, local, peer, remote);
-    } else {
-      move("get", Native::wl_get, local, peer, remote);
-    }
+    move("get", Native::wl_get, Native::wl_device_get, local, peer, remote);
   }
 
   /** A native call such as {@code wl_put}, {@code wl_accumulate} or {@code wl_get}. */
@@ -259,11 +250,16 @@ public final class Window implements AutoCloseable {
     int call(long comm, long window, long local, int peer, long remote, long error);
   }
 
-  private void move(String what, Move move, Tensor local, int peer, DistributedTensor remote) {
+  private void move(
+      String what, Move host, Move device, Tensor local, int peer, DistributedTensor remote) {
+    if (local.memory.onDevice) {
+      Arguments.requireDevices(what, "local", local);
+    }
     if (mustQueue()) {
-      communicator.handOff(() -> move(what, move, local, peer, remote));
+      communicator.handOff(() -> move(what, host, device, local, peer, remote));
       return;
     }
+    Move move = local.memory.onDevice ? device : host;
     Endpoint own = enter(what);
     Memory other = local.memory == memory ? null : local.memory;
     if (other != null && !other.hold()) {
@@ -316,23 +312,5 @@ public final class Window implements AutoCloseable {
   @Override
   public void close() {
     memory.end();
-  }
-
-  private static final class Segment extends Leaks.Resource {
-    private final Endpoint endpoint;
-    private final long handle;
-
-    Segment(String what, Endpoint endpoint, long handle, long bytes) {
-      super(what + " of " + bytes + " bytes of rank " + endpoint.rank);
-      this.endpoint = endpoint;
-      this.handle = handle;
-      endpoint.retain();
-    }
-
-    @Override
-    protected void free() {
-      Native.wl_window_free(handle);
-      endpoint.release();
-    }
   }
 }

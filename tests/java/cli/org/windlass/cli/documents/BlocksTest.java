@@ -4,6 +4,7 @@ package org.windlass.cli.documents;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.fail;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.IOException;
 import java.nio.file.Files;
@@ -28,14 +29,17 @@ import org.junit.jupiter.api.io.TempDir;
  *
  * <p>{@code java}: compiled and run, by itself where {@code comm} alone is around it, {@code java
  * Puts} in that scene of {@code scenes}, and a whole program by its main. {@code sh}: run, or held
- * against what it names. {@code text output}: what the commands before it print. {@code json WORD}:
+ * against what it names; {@code sh shown} only that. {@code text output}: what the commands before it print. {@code json WORD}:
  * see {@link DataBlocks}. {@code text WORD}: see {@link TextBlocks}. {@code LANGUAGE quoted}: a
- * part of a source. {@code LANGUAGE consumer}: taken by {@code tests/consumer/run}.
+ * part of a source. {@code LANGUAGE help}: made from the help of the command. {@code LANGUAGE
+ * consumer}: taken by {@code tests/consumer/run}. {@code LANGUAGE project}: a file of a tutorial's
+ * project, or its commands, which {@code tests/consumer/run} runs too.
  */
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class BlocksTest {
   private final Map<Block, Treatment> treated = new LinkedHashMap<>();
   private List<Block> blocks;
+  private Sandbox sandbox;
   private JavaBlocks java;
   private ShellBlocks commands;
   private TextBlocks texts;
@@ -46,7 +50,7 @@ class BlocksTest {
   @BeforeAll
   void read(@TempDir Path folder) throws IOException {
     blocks = Pages.blocks();
-    Sandbox sandbox = new Sandbox(folder);
+    sandbox = new Sandbox(folder);
     jobs = new RunningJobs(sandbox);
     java = new JavaBlocks(blocks, sandbox);
     commands = new ShellBlocks(sandbox);
@@ -68,15 +72,33 @@ class BlocksTest {
       case "quoted" -> {
         return sources.quoted(block);
       }
+      case "help" -> {
+        return new Treatment(Treatment.How.CHECKED, "CommandPagesTest and HelpTest");
+      }
       case "consumer" -> {
         return sources.consumer(block);
+      }
+      case "project" -> {
+        assumeTrue(
+            sandbox.hasUcx() || !block.page().contains("two-hosts"), "this build has no UCX");
+        switch (block.language()) {
+          case "java" -> sources.project(block);
+          case "xml" -> {
+            return sources.project(block);
+          }
+          default -> {}
+        }
       }
       default -> {}
     }
     return switch (block.language()) {
       case "java" -> java.treat(block);
       case "sh" -> commands.treat(block);
-      case "text" -> texts.treat(block);
+      case "text" -> {
+        assumeTrue(
+            sandbox.hasUcx() || !block.page().contains("two-hosts"), "this build has no UCX");
+        yield texts.treat(block);
+      }
       case "json" -> data.json(block);
       case "xml" -> data.xml(block);
       case "kotlin" -> data.gradle(block);
@@ -106,7 +128,31 @@ class BlocksTest {
     }
     assertThat(blocks)
         .extracting(Block::page)
-        .contains("README.md", "CONTRIBUTING.md", "docs/kernels.md");
+        .contains("README.md", "CONTRIBUTING.md", "docs/how-to/write-a-kernel.md");
+  }
+
+  @Test
+  void aTutorialShowsItsProject() throws IOException {
+    List<String> shown =
+        blocks.stream().filter(block -> block.word().equals("project")).map(Block::text).toList();
+    try (Stream<Path> files = Files.walk(SourceBlocks.TUTORIALS)) {
+      for (Path file : files.filter(path -> path.toString().matches(".*\\.(java|xml)")).toList()) {
+        String text = SourceBlocks.withoutLicense(file);
+        if (file.endsWith("pom.xml")) {
+          assertThat(text.lines().count()).as("lines of %s", file).isLessThan(25);
+          // Others differ in their names only.
+          assertThat(shown.stream().map(BlocksTest::withoutNames))
+              .as("%s", file)
+              .contains(withoutNames(text));
+        } else {
+          assertThat(shown).as("%s", file).contains(text);
+        }
+      }
+    }
+  }
+
+  private static String withoutNames(String pom) {
+    return pom.replaceFirst("<artifactId>[a-z-]+<", "<artifactId><");
   }
 
   @Test

@@ -34,8 +34,9 @@ record BuildCommands(
     Set<String> testClasses) {
   private static final Set<String> PHASES =
       Set.of("clean", "package", "verify", "install", "process-test-classes");
-  private static final Set<String> PLUGINS = Set.of("javadoc:javadoc", "surefire:test");
-  private static final String WITH_WHAT_MODULES_TAKE = "-am";
+  private static final Set<String> PLUGINS =
+      Set.of("javadoc:javadoc", "surefire:test", "dependency:copy-dependencies");
+  private static final Set<String> OPTIONS = Set.of("-am", "-q");
 
   static BuildCommands read() throws IOException {
     String poms = text(Pages.ROOT, 4, "pom.xml");
@@ -104,7 +105,7 @@ record BuildCommands(
       }
     }
     return switch (name) {
-      case "mvn" -> "suite maven";
+      case "mvn" -> block.word().equals("project") ? "suite consumer" : "suite maven";
       case "cmake", "ctest" -> "suites maven, consumer, asan and tsan";
       case "scripts/demo" -> "DemoTest, as windlass demo";
       case "scripts/test" -> ".ci/run";
@@ -129,7 +130,7 @@ record BuildCommands(
               .as("%s: classes of tests", block)
               .contains(property[1].split(","));
         }
-      } else if (!argument.equals(WITH_WHAT_MODULES_TAKE)) {
+      } else if (!OPTIONS.contains(argument)) {
         assertThat(PHASES.contains(argument) || PLUGINS.contains(argument))
             .as(
                 "%s: '%s' is neither of the phases %s nor of the goals %s",

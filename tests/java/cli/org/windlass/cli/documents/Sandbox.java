@@ -38,6 +38,10 @@ record Sandbox(Path folder) {
       Files.createDirectories(folder.resolve("bin"));
       Files.createDirectories(folder.resolve("scripts"));
       Path jar = pathJar(lib.resolve("windlass.jar"));
+      // As a tutorial's project once it is built.
+      Path target = Files.createDirectories(folder.resolve("target/dependency")).getParent();
+      Files.copy(jar, target.resolve("dependency/windlass.jar"));
+      Files.createSymbolicLink(target.resolve("classes"), folder);
       try (Stream<Path> natives =
           Files.list(Path.of(System.getProperty("org.windlass.library.path")))) {
         for (Path file : natives.toList()) {
@@ -60,6 +64,11 @@ record Sandbox(Path folder) {
     } catch (IOException e) {
       throw new java.io.UncheckedIOException(e);
     }
+  }
+
+  /** Whether natives for several hosts are here. */
+  boolean hasUcx() {
+    return Files.exists(folder.resolve("java/cli/target/windlass/lib/libwindlass-ucx.so"));
   }
 
   private static void script(Path file, String line) throws IOException {

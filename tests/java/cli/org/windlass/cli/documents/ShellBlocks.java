@@ -7,6 +7,7 @@ import static org.windlass.cli.documents.Treatment.How.RUN;
 import static org.windlass.cli.documents.Treatment.How.RUN_ELSEWHERE;
 
 import java.io.IOException;
+import java.nio.file.Files;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -14,6 +15,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.regex.Pattern;
 import org.windlass.cli.Cli;
 
 /**
@@ -52,6 +54,9 @@ final class ShellBlocks {
 
   Treatment treat(Block block) throws Exception {
     printed.remove(block.page());
+    if (block.word().equals("shown")) {
+      return names(block);
+    }
     String tests = RUN_BY_TESTS.get(block.text().strip());
     if (tests != null) {
       return new Treatment(RUN_ELSEWHERE, tests);
@@ -103,6 +108,23 @@ final class ShellBlocks {
     sandbox.run("rm -rf OUT serving");
     printed.put(block.page(), sandbox.run(block.text()));
     return new Treatment(RUN, "bash");
+  }
+
+  /** Commands for machines or programs that tests lack: their settings and files are known. */
+  private static Treatment names(Block block) throws IOException {
+    String settings = Files.readString(Pages.ROOT.resolve("docs/reference/settings.md"));
+    Pattern.compile("\\bWINDLASS_[A-Z_]+")
+        .matcher(block.text())
+        .results()
+        .forEach(
+            found ->
+                assertThat(settings).as("%s: settings", block).contains("`" + found.group() + "`"));
+    Pattern.compile("\\bexamples/[\\w./-]+")
+        .matcher(block.text())
+        .results()
+        .forEach(
+            found -> assertThat(Pages.ROOT.resolve(found.group())).as("%s: files", block).exists());
+    return new Treatment(CHECKED, "its settings and files are known");
   }
 
   private Treatment check(Block block, List<List<String>> commands) throws IOException {

@@ -32,8 +32,12 @@ final class SourceBlocks {
     QUOTABLE.put("examples/kernels", "suite maven, by the example own-kernel");
     QUOTABLE.put("java/core/src/main/java", "suite maven");
     QUOTABLE.put("java/checkpoint/src/main/java", "suite maven");
+    QUOTABLE.put("tests/java/micrometer", "suite maven");
     QUOTABLE.put("tests/python", "PythonRanksTest and PythonJobsTest");
   }
+
+  /** Where the projects of tutorials lie, each in a folder of its page's name. */
+  static final Path TUTORIALS = Pages.ROOT.resolve("examples/tutorials");
 
   /** A source without its white space. */
   private record Text(String file, String text, String suite) {}
@@ -58,6 +62,25 @@ final class SourceBlocks {
     return text.replaceAll("\\s+", " ").strip();
   }
 
+  /** The text of a file behind the line of its license. */
+  static String withoutLicense(Path file) throws IOException {
+    return Files.readString(file).replaceFirst("^(//|<!--) SPDX.*\n", "");
+  }
+
+  /** Such a block is a whole file of the project of its page. */
+  Treatment project(Block block) throws IOException {
+    Path folder = TUTORIALS.resolve(Path.of(block.page()).getFileName().toString().replace(".md", ""));
+    assertThat(folder).as("%s: the project of the page", block).isDirectory();
+    try (Stream<Path> files = Files.walk(folder)) {
+      for (Path file : files.filter(path -> path.toString().matches(".*\\.(java|xml)")).toList()) {
+        if (withoutLicense(file).equals(block.text())) {
+          return new Treatment(RUN_ELSEWHERE, "suite consumer");
+        }
+      }
+    }
+    throw new AssertionError(block + ": no file of " + folder + " is this");
+  }
+
   Treatment quoted(Block block) {
     String text = flat(block.text());
     return sources.stream()
@@ -74,8 +97,8 @@ final class SourceBlocks {
   }
 
   /**
-   * Such a block of docs/kernels.md is taken by the consumer's script, by its language. A kernel stands
-   * in a source too.
+   * Such a block of docs/how-to/write-a-kernel.md is taken by the consumer's script, by its
+   * language. A kernel stands in a source too.
    */
   Treatment consumer(Block block) throws IOException {
     String script = Files.readString(Pages.ROOT.resolve("tests/consumer/run"));
@@ -86,7 +109,7 @@ final class SourceBlocks {
         .isTrue();
     assertThat(block.page())
         .as("%s: the page of which tests/consumer/run takes blocks", block)
-        .isEqualTo("docs/kernels.md");
+        .isEqualTo("docs/how-to/write-a-kernel.md");
     if (block.language().equals("cpp")) {
       quoted(block);
     }

@@ -111,6 +111,7 @@ class PlanPageTest {
     assertThat(count(document, "<span class=\"rank\"")).isEqualTo(8 + 3);
     assertThat(count(document, "<tr><td>")).isEqualTo(8 + 3);
     assertThat(document)
+        .contains("<h1 id=\"title\">dp=2xtp=4:P,S0 → 3@8:S1</h1>", "mode direct, wire f32, 1 tensor<")
         .contains("<code class=\"faint\">dp=2xtp=4:P,S0</code>")
         .contains("f32[9, 9], 324 B sent, 0 B copied within a rank")
         // Nine rows over four ranks: 3, 3, 3 and none, in two terms each.
@@ -275,7 +276,7 @@ class PlanPageTest {
     Cli refused = plan(thesis);
     assertThat(refused.status()).isEqualTo(2);
     assertThat(refused.out()).isEmpty();
-    assertThat(refused.err()).contains("thesis.html: holds something that is no page of windlass plan");
+    assertThat(refused.err()).contains("thesis.html: is not a page of windlass plan");
     assertThat(thesis).hasContent("<!DOCTYPE html><p>Years of work");
 
     String list = "[{\"name\":\"<meta name=generator content=windlass plan>\",\"shape\":[4],\"dtype\":\"u8\"}]";

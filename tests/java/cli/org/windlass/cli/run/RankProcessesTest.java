@@ -212,8 +212,8 @@ class RankProcessesTest {
         look.run();
       }
       String said =
-          "windlass run: all ranks have ended but those that are stopped, 1 (process %d),"
-              + " 2 (process %d); kill -CONT has one go on, kill -KILL ends it\n";
+          "windlass run: only suspended ranks are left: 1 (process %d),"
+              + " 2 (process %d); kill -CONT resumes a rank, kill -KILL ends it\n";
       assertThat(err()).isEqualTo(said.formatted(pid("pid1"), pid("pid2")).repeat(3));
       new ProcessBuilder("kill", "-CONT", "" + pid("pid1")).start().waitFor();
       // The other one's time begins anew.

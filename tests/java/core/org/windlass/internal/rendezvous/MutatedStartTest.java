@@ -86,8 +86,9 @@ class MutatedStartTest {
     return Arrays.copyOfRange(said, head(step), said.length);
   }
 
+  /** Rank 1 refuses what rank 0 says otherwise, by a message with these words. */
   private static void assertMismatch(
-      int round, String step, UnaryOperator<byte[]> otherwise, String why) throws Exception {
+      int round, String step, UnaryOperator<byte[]> otherwise, String... words) throws Exception {
     Throwable failure =
         failures(
                 TestStore.LONG,
@@ -101,36 +102,50 @@ class MutatedStartTest {
             () -> {
               throw failure;
             })
-        .contains("rank 0", why);
+        .contains(words);
   }
 
   @Test
   void sharedMemoryThatCannotBeReadIsNamed() throws Exception {
-    assertMismatch(1, "share", said -> Arrays.copyOf(said, 7), "it has 7 bytes");
-    assertMismatch(0, "arrive", said -> Arrays.copyOf(said, 7), "it ends early");
+    assertMismatch(1, "share", said -> Arrays.copyOf(said, 7), "rank 0", "it has 7 bytes");
+    assertMismatch(0, "arrive", said -> Arrays.copyOf(said, 7), "rank 0", "it ends early");
   }
 
   @Test
   void aRankThatSaysThatItIsAnotherIsNamed() throws Exception {
     assertMismatch(
-        0,
-        "arrive",
-        said -> {
-          Arrival told = Arrival.of(0, said);
-          return new Arrival(
-                  1,
-                  told.library(),
-                  told.target(),
-                  told.host(),
-                  told.machine(),
-                  told.named(),
-                  told.process(),
-                  told.cores(),
-                  told.cpus(),
-                  told.options())
-              .toBytes();
-        },
-        "says that it is rank 1");
+        0, "arrive", said -> arrival(1, Native.wl_version(), said),
+        "rank 0", "says that it is rank 1");
+  }
+
+  @Test
+  void aRankOfAnotherReleaseIsRefusedByBothVersions() throws Exception {
+    String own = Native.wl_version();
+    assertMismatch(
+        0, "arrive", said -> arrival(0, "0.0.9", said),
+        "ranks 0 and 1 run windlass 0.0.9 and " + own);
+    assertMismatch(
+        0, "arrive",
+        said -> ByteBuffer.wrap(said.clone()).putInt(0, Arrival.PROTOCOL - 1).array(),
+        "rank 0 runs windlass " + own + ", which starts by protocol " + (Arrival.PROTOCOL - 1),
+        "this one runs " + own + ", by protocol " + Arrival.PROTOCOL);
+  }
+
+  /** The same arrival, of another rank and library. */
+  private static byte[] arrival(int rank, String library, byte[] said) {
+    Arrival told = Arrival.of(0, said);
+    return new Arrival(
+            rank,
+            library,
+            told.target(),
+            told.host(),
+            told.machine(),
+            told.named(),
+            told.process(),
+            told.cores(),
+            told.cpus(),
+            told.options())
+        .toBytes();
   }
 
   @RandomSeeds(value = 4, inLong = 400)

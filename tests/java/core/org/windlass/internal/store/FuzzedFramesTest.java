@@ -256,7 +256,7 @@ class FuzzedFramesTest {
   private static final Map<String, Reader> READERS =
       Map.of(
           "hello", frame -> Greeting.hello(frame, ""),
-          "round", Wire::round,
+          "request", Wire::request,
           "refusal", frame -> Wire.refusal((byte) 4, frame),
           "keys", Wire::keys,
           "value", Wire::value,

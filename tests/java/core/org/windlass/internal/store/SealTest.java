@@ -15,7 +15,6 @@ import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.FutureTask;
 import java.util.function.BiFunction;
 import org.junit.jupiter.api.AfterAll;
@@ -68,17 +67,11 @@ class SealTest {
   /** A request of each kind. Each of them would change the value of the key, or its absence. */
   private static List<byte[]> requests() {
     List<byte[]> all = new ArrayList<>();
-    for (byte kind = Wire.SET; kind <= Wire.QUIT; kind++) {
+    for (byte kind = Wire.SET; kind <= Wire.LEAVE; kind++) {
       if (kind == 19) {
         continue; // no request has this number
       }
-      if (kind == Wire.GATHER) {
-        Round.Presence others = new Round.Presence("kept", bytes(1));
-        Round round = new Round("kept", 1, true, 1000, others, Map.of(0, bytes(2)));
-        all.add(RawConnection.framed(Wire.gather(7, round)));
-      } else {
-        all.add(Strangers.request(kind, 7, "kept", bytes(1), bytes(2)));
-      }
+      all.add(Strangers.request(kind, 7, "kept", bytes(1), bytes(2)));
     }
     return all;
   }

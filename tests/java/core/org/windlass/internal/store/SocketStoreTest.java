@@ -354,6 +354,7 @@ class SocketStoreTest {
           ByteBuffer reply = ByteBuffer.wrap(many.frame());
           assertThat(reply.get()).isEqualTo(Wire.DONE);
           assertThat(reply.getInt()).isEqualTo(id);
+          assertThat(Wire.text(reply, Limits.KEY)).isEqualTo("k");
           assertThat(Wire.array(reply)).containsExactly(5);
         }
       }
@@ -411,6 +412,59 @@ class SocketStoreTest {
         testStore.server().close();
         wait.get(30, TimeUnit.SECONDS);
       }
+    }
+  }
+
+  private static RawConnection raw(TestStore testStore) throws Exception {
+    return RawConnection.member(
+        testStore.server().address(), testStore.token(), Member.observer("raw", TestStore.LIBRARY));
+  }
+
+  @Test
+  void aHolderThatDoesNotCloseHoldsUpTheServerForTwoSeconds() throws Exception {
+    try (TestStore testStore = new TestStore(Kind.SOCKET);
+        RawConnection silent = raw(testStore)) {
+      silent.send(silent.sealed(Strangers.request(Wire.HOLD, 7, "a", null, bytes(1))));
+      testStore.join().await("a", LONG);
+      long startNs = System.nanoTime();
+      testStore.server().close();
+      assertThat(Duration.ofNanos(System.nanoTime() - startNs))
+          .isBetween(Duration.ofSeconds(1), Duration.ofSeconds(8));
+    }
+  }
+
+  private static byte[] await(int count, String... keys) {
+    byte[] fields =
+        Encoding.bytes(
+            out -> {
+              out.writeInt(count);
+              for (String key : keys) {
+                out.write(Wire.text(key));
+                Encoding.putArray(out, null);
+              }
+            });
+    return RawConnection.framed(Wire.body(Wire.AWAIT, 7, fields));
+  }
+
+  @Test
+  void aWaitForNoKeysOrTooManyEndsTheSessionAndNothingElse() throws Exception {
+    try (TestStore testStore = new TestStore(Kind.SOCKET)) {
+      Store other = testStore.join();
+      FutureTask<byte[]> waits = start(() -> other.await("a", LONG));
+      List<byte[]> wrong =
+          List.of(
+              await(0), await(-1), await(2, "a"), await(1, "a", "b"), await(2, "a", "a"),
+              await(1, ""), await(5, "a", "b", "c", "d", "e"),
+              await(Integer.MAX_VALUE, "a", "b", "c", "d", "e"));
+      for (byte[] each : wrong) {
+        try (RawConnection raw = raw(testStore)) {
+          raw.send(raw.sealed(each));
+          assertThat(raw.ended()).isTrue();
+        }
+      }
+      assertThat(waits).isNotDone();
+      other.set("a", bytes(1), LONG);
+      assertThat(waits.get()).containsExactly(1);
     }
   }
 }

@@ -8,7 +8,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
 import java.util.Random;
 
 /** Connections to a store's server that mean harm. Closing this closes those that stay open. */
@@ -77,31 +76,25 @@ public final class Strangers implements AutoCloseable {
   }
 
   private static final byte[] KINDS = {
-    Wire.SET, Wire.GET, Wire.AWAIT, Wire.CAS, Wire.HOLD, Wire.KEYS, Wire.CANCEL, Wire.PING,
-    Wire.QUIT
+    Wire.SET, Wire.GET, Wire.AWAIT, Wire.CAS, Wire.HOLD, Wire.KEYS, Wire.CANCEL, Wire.PING
   };
 
   /** A whole request of any kind. */
   static byte[] request(Random random) {
-    if (random.nextInt(KINDS.length) == 0) {
-      Round.Presence others = new Round.Presence("mutated/1", new byte[random.nextInt(3)]);
-      Round round =
-          new Round(
-              "mutated", 2, random.nextBoolean(), 1 + random.nextInt(50),
-              random.nextBoolean() ? others : null, Map.of(random.nextInt(2), new byte[5]));
-      return RawConnection.framed(Wire.gather(random.nextInt(3), round));
-    }
     byte kind = KINDS[random.nextInt(KINDS.length)];
     String key = "mutated/" + random.nextInt(5);
     byte[] value = new byte[random.nextInt(20)];
     return request(kind, random.nextInt(3), key, null, value);
   }
 
-  /** A whole request with as many of these fields as its kind has; not a GATHER. */
+  /** A whole request with as many of these fields as its kind has. */
   static byte[] request(byte kind, int id, String key, byte[] expected, byte[] value) {
     byte[] fields =
         Encoding.bytes(
             out -> {
+              if (kind == Wire.AWAIT) {
+                out.writeInt(1);
+              }
               if (kind != Wire.CANCEL && kind != Wire.PING) {
                 out.write(Wire.text(key));
               }

@@ -22,7 +22,6 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Failure;
 import org.windlass.internal.store.Hooked;
-import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.TestStore;
 
@@ -53,7 +52,7 @@ class LinkSearchTest {
     return match.get(20, TimeUnit.SECONDS);
   }
 
-  private static boolean isPresent(Store store, Round.Presence job) {
+  private static boolean isPresent(Store store, Presence job) {
     return Arrays.equals(store.get(job.key(), TestStore.LONG).orElse(null), job.value());
   }
 

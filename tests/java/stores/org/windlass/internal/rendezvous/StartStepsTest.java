@@ -21,8 +21,6 @@ import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Native;
 import org.windlass.internal.store.Failure;
-import org.windlass.internal.store.OthersGoneException;
-import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.TestStore;
 
@@ -38,7 +36,7 @@ class StartStepsTest {
     }
 
     static Process of(
-        Store store, List<Integer> own, int size, Round.Presence others, Duration deadline) {
+        Store store, List<Integer> own, int size, Presence others, Duration deadline) {
       StoreAllGather all = new StoreAllGather(store, "test", size, others);
       Deadline until = Deadline.of(deadline);
       return new Process(
@@ -205,7 +203,7 @@ class StartStepsTest {
     for (int rank : new int[] {0, 1}) {
       try (TestStore testStore = new TestStore(kind)) {
         Store other = testStore.join();
-        Round.Presence presence = new Round.Presence("there", new byte[] {1});
+        Presence presence = new Presence("there", new byte[] {1});
         other.hold(presence.key(), presence.value(), TestStore.LONG);
         Process own = Process.of(testStore.join(), List.of(rank), 3, presence, TestStore.LONG);
         CompletableFuture<Throwable> call = failing(() -> own.say("arrive", rank));
@@ -229,7 +227,7 @@ class StartStepsTest {
   void whoHasComeMayEndItsPresence(TestStore.Kind kind) throws Exception {
     try (TestStore testStore = new TestStore(kind)) {
       Store other = testStore.join();
-      Round.Presence presence = new Round.Presence("there", new byte[] {1});
+      Presence presence = new Presence("there", new byte[] {1});
       other.hold(presence.key(), presence.value(), TestStore.LONG);
       List<Process> two =
           List.of(

@@ -7,7 +7,9 @@ import static org.windlass.internal.store.TestStore.LONG;
 
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
@@ -82,6 +84,38 @@ public class StoreTest {
       other.compareAndSet("a", bytes(3), null, LONG);
       assertThat(gone.get()).isEmpty();
       assertThat(one.awaitOther("a", bytes(3), LONG)).isEmpty();
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void aWaitForSeveralKeysEndsWithTheFirstThatDiffers(Kind kind) throws Exception {
+    try (TestStore testStore = new TestStore(kind)) {
+      Store one = testStore.join();
+      Store other = testStore.join();
+      Map<String, byte[]> seen = new LinkedHashMap<>();
+      for (String key : List.of("a", "b", "c", "d")) {
+        seen.put(key, null);
+      }
+      for (String key : List.of("d", "a")) {
+        FutureTask<Store.Change> change = start(() -> one.awaitAny(seen, LONG));
+        Thread.sleep(20);
+        assertThat(change).isNotDone();
+        other.set(key, bytes(1), LONG);
+        assertThat(change.get().key()).isEqualTo(key);
+        assertThat(change.get().value()).containsExactly(1);
+        seen.put(key, bytes(1));
+      }
+      FutureTask<Store.Change> gone = start(() -> one.awaitAny(seen, LONG));
+      Thread.sleep(20);
+      other.compareAndSet("a", bytes(1), null, LONG);
+      assertThat(gone.get().key()).isEqualTo("a");
+      assertThat(gone.get().value()).isNull();
+      other.set("b", bytes(2), LONG);
+      assertThat(one.awaitAny(seen, LONG).key()).isEqualTo("a");
+      seen.put("e", null);
+      assertFails(Native.WL_INVALID_ARGUMENT, () -> one.awaitAny(seen, LONG)).contains("5 keys");
+      assertFails(Native.WL_INVALID_ARGUMENT, () -> one.awaitAny(Map.of(), LONG)).contains("0 keys");
     }
   }
 

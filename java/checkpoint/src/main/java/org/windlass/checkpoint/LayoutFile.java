@@ -138,8 +138,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
   }
 
   static LayoutFile read(Path path) {
-    return parse(
-        path.toString(), JsonText.bytesOf(path, InvalidArgumentException::new, FileFault::reading));
+    return parse(path.toString(), JsonText.bytesOf(path, FileFault::reading));
   }
 
   /**
@@ -154,7 +153,6 @@ public record LayoutFile(Map<String, Entry> tensors) {
     return JsonText.parse(
         where,
         bytes,
-        InvalidArgumentException::new,
         json -> {
           JsonFields fields = new JsonFields(json, "");
           var version = fields.add("version", at -> version(json, at));
@@ -249,7 +247,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
     Map<String, ?> file =
         JsonObject.of("version", 1, "tensors", new JsonObject.Members(written));
     long bytes = JsonObject.write(out, true, file.entrySet().stream());
-    JsonText.requireReadable(NAME, bytes, InvalidArgumentException::new);
+    JsonText.requireReadable(NAME, bytes);
   }
 
   private static Map<String, ?> json(String name, Entry entry) {

@@ -2,13 +2,9 @@
 package org.windlass.checkpoint;
 
 import java.nio.file.Path;
-import java.util.function.ToIntFunction;
-import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Natives;
-import org.windlass.internal.Scratch;
-import org.windlass.internal.memory.Leaks;
 import org.windlass.internal.memory.Memory;
 
 /** File operations of the system that the JDK lacks. */
@@ -17,7 +13,7 @@ final class NativeFiles {
 
   /** Creates a new file with its disk blocks reserved. If that fails, no file is left. */
   static void create(Path path, long bytes) {
-    call(scratch -> Native.wl_file_create(utf8(path), bytes, scratch.error()));
+    Natives.call((out, error) -> Native.wl_file_create(utf8(path), bytes, error));
   }
 
   /**
@@ -26,48 +22,22 @@ final class NativeFiles {
    */
   static Memory map(Path path, long bytes) {
     long address =
-        call(
-            scratch ->
-                Native.wl_file_map(utf8(path), bytes, scratch.out(), scratch.error()));
-    return Memory.of(address, bytes, new Mapping(address, bytes));
-  }
-
-  private static final class Mapping extends Leaks.Resource {
-    private final long address;
-    private final long bytes;
-
-    Mapping(long address, long bytes) {
-      super(null);
-      this.address = address;
-      this.bytes = bytes;
-    }
-
-    @Override
-    protected void free() {
-      Native.wl_file_unmap(address, bytes, 0);
-    }
+        Natives.call((out, error) -> Native.wl_file_map(utf8(path), bytes, out, error));
+    return Memory.of(
+        address, bytes, false, null, () -> Native.wl_file_unmap(address, bytes, 0));
   }
 
   /** Exchanges the names of two files or folders in one step. */
   static void exchange(Path one, Path other) {
-    call(
-        scratch -> Native.wl_file_exchange(utf8(one), utf8(other), scratch.error()));
+    Natives.call((out, error) -> Native.wl_file_exchange(utf8(one), utf8(other), error));
   }
 
   /** Renames a file or folder to a name that does not exist yet. */
   static void publish(Path from, Path to) {
-    call(scratch -> Native.wl_file_publish(utf8(from), utf8(to), scratch.error()));
+    Natives.call((out, error) -> Native.wl_file_publish(utf8(from), utf8(to), error));
   }
 
   private static byte[] utf8(Path path) {
     return NativeMemory.utf8(path.toString());
-  }
-
-  private static long call(ToIntFunction<Scratch> function) {
-    Natives.require();
-    try (Scratch scratch = Scratch.take()) {
-      Failures.check(function.applyAsInt(scratch), scratch);
-      return scratch.outValue();
-    }
   }
 }

@@ -134,20 +134,22 @@ public final class SafetensorsHeader {
     Map<String, String> metadata = new LinkedHashMap<>();
     // Many tensors have the same shape, and share one list.
     Map<List<Long>, List<Long>> shapes = new HashMap<>();
-    JsonText.object(
+    JsonText.parse(
         where,
         json,
-        InvalidArgumentException::new,
-        (text, name) -> {
-          if (name.equals(Names.METADATA) && text.isNull()) {
-            return;
-          }
-          if (name.equals(Names.METADATA)) {
-            text.members(
-                name, key -> metadata.put(key, text.string(name + " " + JsonText.quoted(key))));
-          } else {
-            tensors.put(name, entry(where, text, name, shapes));
-          }
+        text -> {
+          text.members(
+              "the whole",
+              name -> {
+                if (!name.equals(Names.METADATA)) {
+                  tensors.put(name, entry(where, text, name, shapes));
+                } else if (!text.isNull()) {
+                  text.members(
+                      name,
+                      key -> metadata.put(key, text.string(name + " " + JsonText.quoted(key))));
+                }
+              });
+          return where;
         });
     checkCover(where, tensors.values(), dataBytes);
     return new SafetensorsHeader(tensors, metadata, (long) LENGTH_BYTES + json.length, dataBytes);

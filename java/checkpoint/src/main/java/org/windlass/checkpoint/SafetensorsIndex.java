@@ -88,8 +88,7 @@ public record SafetensorsIndex(Map<String, String> files) {
     Map<String, String> files =
         JsonText.parse(
             path.toString(),
-            JsonText.bytesOf(path, InvalidArgumentException::new, FileFault::reading),
-            InvalidArgumentException::new,
+            JsonText.bytesOf(path, FileFault::reading),
             json -> {
               JsonFields fields = new JsonFields(json, "");
               var map = fields.add("weight_map", at -> files(path, json, at));
@@ -148,7 +147,7 @@ public record SafetensorsIndex(Map<String, String> files) {
             JsonObject.of(
                 "metadata", Map.of("total_size", totalBytes),
                 "weight_map", files));
-    JsonText.requireReadable(NAME, bytes.length, InvalidArgumentException::new);
+    JsonText.requireReadable(NAME, bytes.length);
     return bytes;
   }
 }

@@ -55,12 +55,13 @@ public final class TensorList {
   public static List<Entry> read(Path path) {
     Objects.requireNonNull(path, "path");
     List<Entry> entries = new ArrayList<>();
-    JsonText.list(
+    return JsonText.parse(
         path.toString(),
-        JsonText.bytesOf(path, InvalidArgumentException::new, FileFault::reading),
-        InvalidArgumentException::new,
-        (json, index) -> entries.add(entry(json, "[" + index + "]")));
-    return entries;
+        JsonText.bytesOf(path, FileFault::reading),
+        json -> {
+          json.elements("the whole", index -> entries.add(entry(json, "[" + index + "]")));
+          return entries;
+        });
   }
 
   private static Entry entry(JsonText json, String at) throws IOException {

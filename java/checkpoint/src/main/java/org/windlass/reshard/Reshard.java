@@ -98,7 +98,7 @@ public final class Reshard {
     return this;
   }
 
-  /** Sets the JSON file of rules for individual tensors, as docs/reshard.md describes. */
+  /** Sets the JSON file of rules for individual tensors, as docs/reference/rules.md describes. */
   public Reshard rules(Path file) {
     request.rules = Optional.of(Objects.requireNonNull(file, "file"));
     return this;

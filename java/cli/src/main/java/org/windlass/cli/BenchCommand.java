@@ -54,48 +54,10 @@ import picocli.CommandLine.Spec;
  */
 @Command(
     name = "bench",
-    description = "Measures an operation beside its physical floor.",
+    description = "Measures an operation, and the fastest copies of the same bytes.",
     footer = {
-      "%nA line for each size; in brackets what --json calls a column. Times are in microseconds, on one"
-          + " clock, called from Java.",
-      "  iterations  samples. In each, all ranks rewrite their input, line up,",
-      "              call and leave; a sample is the time from the last rank that",
-      "              is ready to the last that leaves, the line-up included",
-      "  median us   [median_us] of the samples",
-      "  p99 us      [p99_us] what 1 %% of the samples exceed",
-      "  min us      [min_us] the shortest sample",
-      "  stream us   [stream_us] mean of calls back to back, with no line-up",
-      "              between them; roots rotate",
-      "  empty us    [empty_us] median with an empty call: the line-up alone",
-      "  GB/s        [algbw_GBps] bytes that a rank receives from others, by the",
-      "              median; 1 GB is 10^9 bytes",
-      "  floor us    [floor_us] pinned threads, one a core, move just the bytes",
-      "              that must move, in the same run; with --buffers device all",
-      "              ranks' GPUs copy them, side by side",
-      "  x floor     median by floor; - where nothing has to move",
-      "Every output is compared with what the inputs give, before and after the timing [verified]; a"
-          + " wrong one is status 6.",
-      "%ndispatch-combine takes --tokens of each rank to the experts that a router chose and back; bytes are"
-          + " those of a rank's tokens. Below stands, as the mean over all ranks, what it moved and"
-          + " what it waited; then the same work by all-to-all-v, with one permutation on either side.",
-      "%n--from, --to, --shape and --mode are of redistribute, and so is --wire, which in cast is"
-          + " the target's dtype.",
-      "%nOn a2a3sim and a5sim, with ranks as threads, a table follows of what kernels did while each size"
-          + " was measured, warm-up and checks included: a line for each engine of a core. Cycles are"
-          + " estimates by stated rates; none was measured on a device.",
-      "  runs        [runs] of ranks: an operation of 4 ranks counts 4",
-      "  cycles      [cycles / cores] of a core until its last engine is done, the mean",
-      "  busy %%      [busy_cycles / cycles] of a core's time, by engine",
-      "  overlap %%   [overlap_cycles] of the time of loads or stores, whichever are",
-      "              shorter, in which the others are busy too",
-      "  UB          [buffer_bytes] on-core memory, the most of any core",
-      "%n--tune-grids tries each size with 1, 2, 4 and so on cores a rank, up to as many as run at a"
-          + " time on its GPU. A line tells the fewest [cores] whose median is within 3 %% of the least;"
-          + " --json the medians of all [median_us_of_cores]. FILE gets rows for this GPU, OP and number"
-          + " of ranks, in place of any that it has of them, and keeps its others; what is no such"
-          + " table is not replaced.",
-      "%n--ops-csv replaces FILE, once all is measured, by lines of"
-          + " op,bytes,batch,iteration,rank,ready_ns,leave_ns."
+      "  windlass bench all-reduce --ranks 4 --bytes 4K,1M",
+      "  windlass bench redistribute --from 4:S0 --to 4:S1 --shape 2048x2048"
     })
 public final class BenchCommand implements Runnable {
   private static final int ROUNDS = 3;
@@ -109,61 +71,53 @@ public final class BenchCommand implements Runnable {
 
   @Parameters(
       paramLabel = "OP",
-      description =
-          "One of " + BenchOperations.ALL
-              + ". Reductions are sums. put: every even rank puts into the window of the rank after"
-              + " it and notifies it, and that one waits. accumulate: every rank adds to one tensor"
-              + " of rank 0, which waits for all. send-receive: every even rank sends to the rank after it,"
-              + " which sends the message back.")
+      completionCandidates = Choices.Operations.class,
+      description = "${COMPLETION-CANDIDATES}.")
   private String op;
 
   @Mixin private LaunchOptions moving;
 
   @Option(
-      names = "--ranks",
+      names = {"-n", "--ranks"},
       paramLabel = "N",
-      description =
-          "Ranks, 1 to " + RankCount.MOST + " (2); a redistribution has as many as its layouts.")
+      description = "Ranks, 1 to " + RankCount.MOST + " (default: 2).")
   private @Nullable Integer ranks;
 
   @Option(
       names = "--bytes",
       paramLabel = "B[,B...]",
       defaultValue = "4,4K,64K,1M",
-      description =
-          "Sizes (${DEFAULT-VALUE}): put, accumulate, send-receive and all-to-all from one rank to one peer; broadcast and all-reduce"
-              + " the buffer; all-gather what one rank contributes; reduce-scatter what one rank"
-              + " receives; cast one rank's source.")
+      description = "Sizes to measure (default: ${DEFAULT-VALUE}).")
   private List<String> bytes;
 
   @Option(
       names = "--dtype",
       paramLabel = "DTYPE",
-      description = "Dtype (f32; dispatch-combine: bf16).")
+      completionCandidates = Choices.Dtypes.class,
+      description = "Dtype (default: f32, or bf16 for dispatch-combine).")
   private @Nullable String dtype;
 
   @Option(
       names = "--algorithm",
-      paramLabel = "ALGORITHM",
+      paramLabel = "NAME",
       defaultValue = "auto",
-      description =
-          "auto; all-to-all: push, pull; broadcast: staged; all-reduce: two-phase, one-phase, ring,"
-              + " bidirectional-ring (${DEFAULT-VALUE}).")
+      completionCandidates = Choices.Algorithms.class,
+      description = "${COMPLETION-CANDIDATES} (default: ${DEFAULT-VALUE}).")
   private String algorithm;
 
   @Option(
       names = "--buffers",
-      paramLabel = "BUFFERS",
+      paramLabel = "KIND",
       defaultValue = "window",
-      description =
-          "window, plain, or of collectives on cuda device, a GPU's memory (${DEFAULT-VALUE}).")
+      completionCandidates = Choices.Buffers.class,
+      description = "Memory: ${COMPLETION-CANDIDATES} (default: ${DEFAULT-VALUE}).")
   private String buffers;
 
   @Option(
       names = "--seconds",
       paramLabel = "S",
       defaultValue = "1",
-      description = "Time for the samples of one size (${DEFAULT-VALUE}).")
+      description = "Seconds to measure each size (default: ${DEFAULT-VALUE}).")
   private double seconds;
 
   @Mixin private TuneGridsOption tuning;
@@ -182,7 +136,10 @@ public final class BenchCommand implements Runnable {
 
   @Mixin private JsonOption json;
 
-  @Option(names = "--ops-csv", paramLabel = "FILE", description = "Writes the raw stamps.")
+  @Option(
+      names = "--ops-csv",
+      paramLabel = "FILE",
+      description = "Write the time stamps of all samples.")
   private @Nullable Path opsCsv;
 
   @Override
@@ -228,7 +185,7 @@ public final class BenchCommand implements Runnable {
       return;
     }
     PrintWriter out = spec.commandLine().getOut();
-    boolean headed = json.isGiven();
+    String head = "";
     boolean counts = ProfileOutput.counts(measured.target()) && !moving.areProcesses();
     StringBuilder profiles = new StringBuilder();
     try (Unfinished unfinished = new Unfinished();
@@ -246,9 +203,9 @@ public final class BenchCommand implements Runnable {
           profiles.append(profile(workload.bytes()));
         }
         BenchResult result = new BenchResult(measured, workload, measurement);
-        if (!headed) {
-          out.print(BenchResult.tableHead());
-          headed = true;
+        if (!json.isGiven() && !result.tableHead().equals(head)) {
+          head = result.tableHead();
+          out.print(head);
         }
         out.print(json.isGiven() ? result.toJson() + "\n" : result.toTableRow());
         out.flush();
@@ -293,7 +250,7 @@ public final class BenchCommand implements Runnable {
   }
 
   private Target checkedTarget() {
-    BenchOperations.requireOneOf("--buffers", buffers(), "window, plain, device");
+    BenchOperations.requireOneOf("--buffers", buffers(), BenchOperations.BUFFERS);
     if (isOnDevices() && !tuning.isGiven() && Operation.named(op).isEmpty()) {
       throw new UnsupportedException(
           "bench " + op + ": --buffers device is for " + Stream.of(Operation.values())
@@ -307,8 +264,8 @@ public final class BenchCommand implements Runnable {
     Target target = moving.target();
     if (op.equals("cast") && target != Target.SIM) {
       throw new UnsupportedException(
-          "bench cast measures Tensor.copyFrom, which this processor does whatever the target is,"
-              + " here " + target + ": it takes --target sim");
+          "bench cast measures Tensor.copyFrom, which this processor runs for every target:"
+              + " use --target sim instead of " + target);
     }
     return target;
   }

@@ -11,7 +11,9 @@ import picocli.CommandLine.ParseResult;
 final class BenchOperations {
   static final String ALL =
       "barrier, put, accumulate, send-receive, all-to-all, broadcast, all-gather, reduce-scatter, all-reduce,"
-          + " dispatch-combine, redistribute and cast";
+          + " dispatch-combine, redistribute, cast";
+
+  static final String BUFFERS = "window, plain, device";
 
   private static final String COLLECTIVES =
       "all-to-all, broadcast, all-gather, reduce-scatter, all-reduce";

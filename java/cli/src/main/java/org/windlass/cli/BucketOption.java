@@ -9,8 +9,8 @@ import picocli.CommandLine.Option;
 final class BucketOption {
   @Option(
       names = "--bucket-bytes",
-      paramLabel = "BYTES",
-      description = "Flush threshold of buckets, as in 4M; the result is the same.")
+      paramLabel = "B",
+      description = "Bytes that staged mode collects before it sends, such as 4M.")
   private @Nullable String bucketBytes;
 
   OptionalLong bytes() {

@@ -5,12 +5,19 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
+import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.windlass.error.ErrorCode;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.json.JsonObject;
-import picocli.CommandLine;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.UnmatchedArgumentException;
 
@@ -26,39 +33,100 @@ import picocli.CommandLine.UnmatchedArgumentException;
  */
 public record Complaint(
     ErrorCode code, int status, String message, String hint, Throwable fault) {
+  private static final String RED = "\u001b[1;31m";
+
+  private static final String PLAIN = "\u001b[0m";
+
+  /** A suggestion differs from a mistyped word in about one of so many letters at most. */
+  private static final int LETTERS_AN_EDIT = 3;
+
+  private static final Pattern SETTING = Pattern.compile("\\bWINDLASS_[A-Z_]+");
+  private static final Pattern OPTION = Pattern.compile("(?<![\\w-])--[a-z][a-z-]+");
+
+  /** What to do about a resource, keyed by the words of the message. */
+  private static final List<Map.Entry<String, String>> REMEDIES =
+      List.of(
+          Map.entry("Too many open files", "raise the limit of open files (ulimit -n)"),
+          Map.entry("out of memory", "raise the heap, as WINDLASS_JAVA_OPTIONS=-Xmx4g does"),
+          Map.entry("No space left", "make room on that file system"),
+          Map.entry("ermission denied", "grant the permission, or run it as another user"));
+
   public Complaint(ErrorCode code, String message, String hint, Throwable fault) {
     this(code, code.exitStatus(), message, hint, fault);
   }
 
   public static Complaint ofUsage(ParameterException fault) {
-    CommandLine line = fault.getCommandLine();
-    String command = line.getCommandSpec().qualifiedName();
+    CommandSpec spec = fault.getCommandLine().getCommandSpec();
+    String command = spec.qualifiedName();
     String message = fault.getMessage();
+    String help = spec.parent() == null ? "lists the commands" : "shows its options";
+    String hint = command + " --help " + help;
     if (fault instanceof UnmatchedArgumentException unmatched) {
       message = "unknown argument " + String.join(" ", unmatched.getUnmatched());
+      List<String> similar = similar(unmatched.getUnmatched().get(0), spec);
+      if (!similar.isEmpty()) {
+        hint = "did you mean " + String.join(" or ", similar) + "? " + hint;
+      }
     }
     return new Complaint(
         ErrorCode.INVALID_ARGUMENT,
-        command + ": " + message,
-        command + " --help shows what it takes",
+        (spec.parent() == null ? "" : spec.name() + ": ") + message,
+        hint,
         fault);
   }
 
+  /** Returns the commands or options whose names differ least from a mistyped word. */
+  private static List<String> similar(String word, CommandSpec spec) {
+    String name = word.replaceFirst("=.*", "");
+    Map<Integer, List<String>> byEdits =
+        (name.startsWith("-") ? spec.optionsMap() : spec.subcommands())
+            .keySet().stream()
+            .filter(known -> known.length() > 2)
+            .collect(
+                Collectors.groupingBy(
+                    known -> edits(name, known), TreeMap::new, Collectors.toList()));
+    return byEdits.entrySet().stream()
+        .limit(1)
+        .filter(nearest -> nearest.getKey() <= (name.length() + 1) / LETTERS_AN_EDIT)
+        .flatMap(nearest -> nearest.getValue().stream())
+        .toList();
+  }
+
+  /** Returns the letters to insert, delete or replace until one word is the other. */
+  private static int edits(String from, String to) {
+    int[] edits = IntStream.rangeClosed(0, to.length()).toArray();
+    for (int i = 1; i <= from.length(); i++) {
+      int diagonal = edits[0];
+      edits[0] = i;
+      for (int j = 1; j <= to.length(); j++) {
+        int replaced = diagonal + (from.charAt(i - 1) == to.charAt(j - 1) ? 0 : 1);
+        diagonal = edits[j];
+        edits[j] = Math.min(replaced, Math.min(edits[j - 1], diagonal) + 1);
+      }
+    }
+    return edits[to.length()];
+  }
+
   public static Complaint of(Throwable fault) {
+    return of(fault, "windlass");
+  }
+
+  /** Returns the error of a command, such as {@code windlass bench}, that failed. */
+  static Complaint of(Throwable fault, String command) {
     if (fault instanceof ExceptionInInitializerError && fault.getCause() != null) {
-      return of(fault.getCause());
+      return of(fault.getCause(), command);
     }
     if (fault instanceof ComplaintException said) {
       return said.complaint();
     }
     if (fault instanceof WindlassException known) {
-      return of(known.code(), text(known), fault);
+      return of(known.code(), text(known), fault, command);
     }
     if (fault instanceof IOException || fault instanceof UncheckedIOException) {
-      return of(ErrorCode.RESOURCE, text(fault), fault);
+      return of(ErrorCode.RESOURCE, text(fault), fault, command);
     }
     if (fault instanceof OutOfMemoryError) {
-      return of(ErrorCode.RESOURCE, "out of memory: " + text(fault), fault);
+      return of(ErrorCode.RESOURCE, "out of memory: " + text(fault), fault, command);
     }
     if (fault instanceof LinkageError) {
       for (Throwable cause = fault; cause != null; cause = cause.getCause()) {
@@ -66,42 +134,57 @@ public record Complaint(
           return new Complaint(
               ErrorCode.UNSUPPORTED,
               text(cause),
-              "mend or unset what the message names; windlass doctor shows what is available",
+              "correct or unset the setting in the message; windlass doctor shows what loads",
               fault);
         }
       }
     }
-    return of(ErrorCode.INTERNAL, fault.getClass().getSimpleName() + ": " + text(fault), fault);
+    String message = fault.getClass().getSimpleName() + ": " + text(fault);
+    return of(ErrorCode.INTERNAL, message, fault, command);
   }
 
-  private static Complaint of(ErrorCode code, String message, Throwable fault) {
-    return new Complaint(code, message, hint(code, fault), fault);
+  private static Complaint of(ErrorCode code, String message, Throwable fault, String command) {
+    return new Complaint(code, message, hint(code, message, fault, command), fault);
   }
 
   private static String text(Throwable fault) {
     return fault.getMessage() == null ? fault.getClass().getSimpleName() : fault.getMessage();
   }
 
-  private static String hint(ErrorCode code, Throwable fault) {
+  private static String hint(ErrorCode code, String message, Throwable fault, String command) {
     return switch (code) {
-      case INVALID_ARGUMENT, MISMATCH -> "correct what the message names and try again";
-      case UNSUPPORTED ->
-          "take what the message allows; windlass doctor shows the targets and transports that are"
-              + " here";
+      case INVALID_ARGUMENT -> usageHint(message, command);
+      case MISMATCH -> "give all ranks the same command line, settings and files";
+      case UNSUPPORTED -> "windlass doctor shows which targets and transports work here";
       case DEADLINE_EXCEEDED ->
-          "where that is slow and not stuck, give it more seconds with --deadline; the message says"
-              + " what had not come";
-      case PEER_LOST, ABORTED -> "look at what the named rank or reason says, then run it again";
+          "if it is slow rather than stuck, allow more seconds with --deadline";
+      case PEER_LOST, ABORTED ->
+          "read what the named rank printed last; the other ranks ended because of it";
       case VERIFICATION_FAILED ->
-          "do not use the result; if the input's replicas are equal, this is a fault to report";
+          "do not use the result; if the input's replicas are equal, report this fault";
       case RESOURCE ->
-          (text(fault).contains("Too many open files")
-                  ? "raise the limit of open files (ulimit -n)"
-                  : "make room or grant the permission")
+          REMEDIES.stream()
+                  .filter(remedy -> message.contains(remedy.getKey()))
+                  .findFirst()
+                  .map(Map.Entry::getValue)
+                  .orElse("make room or grant the permission")
               + ", then run it again; " + left(fault).orElse("nothing was left behind");
       case CLOSED, DEVICE, INTERNAL ->
           "run it again with --verbose and report what it prints, with the command line";
     };
+  }
+
+  private static String usageHint(String message, String command) {
+    Matcher setting = SETTING.matcher(message);
+    if (setting.find()) {
+      return "correct " + setting.group() + " as the message says, or unset it";
+    }
+    if (message.contains("no such file")) {
+      return "check the path; relative paths begin at " + Path.of("").toAbsolutePath();
+    }
+    Matcher option = OPTION.matcher(message);
+    return command + " --help shows "
+        + (option.find() ? "what " + option.group() + " takes" : "what it takes, with examples");
   }
 
   /** Returns a note about files that could not be removed, from the suppressed exceptions. */
@@ -126,7 +209,9 @@ public record Complaint(
       }
       err.println(JsonObject.line(json));
     } else {
-      err.println("windlass: " + code + ": " + line());
+      String kind = "windlass: " + code;
+      boolean isColoured = Terminal.isColoured(Terminal.ERROR);
+      err.println((isColoured ? RED + kind + PLAIN : kind) + ": " + line());
       err.println("hint: " + hint);
       if (verbose) {
         fault.printStackTrace(err);

@@ -26,8 +26,8 @@ import org.windlass.internal.json.JsonObject;
  */
 record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> grids) {
   private static final String SHARED =
-      "processes that share a GPU take turns there, a slice of time each, so that ranks which wait"
-          + " for one another are slow: have them be threads of one process";
+      "processes that share a GPU take turns on it, so ranks that wait for each other are"
+          + " slow: run them as threads of one process";
 
   /**
    * One GPU. If the driver can't describe it, {@code device} is null and {@code refusal} says why.

@@ -13,7 +13,10 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "demo",
     description =
-        "Moves the weights of a small transformer from a trainer's layout to an inference layout.")
+        "Moves the weights of a small model from a trainer to inference ranks.",
+    footer = {
+      "  windlass demo --layers 1"
+    })
 final class DemoCommand implements Runnable {
   @Spec private CommandSpec spec;
 
@@ -23,16 +26,16 @@ final class DemoCommand implements Runnable {
       names = "--layers",
       paramLabel = "N",
       defaultValue = "4",
-      description = "Layers of the model (${DEFAULT-VALUE}); a layer takes about 160 MB.")
+      description = "Layers, 1 to 28, of about 160 MB each (default: ${DEFAULT-VALUE}).")
   private int layers;
 
   @Override
   public void run() {
     if (layers < 1 || layers > 28) {
-      throw new InvalidArgumentException("--layers " + layers + ": 1 to 28");
+      throw new InvalidArgumentException("--layers " + layers + ": must be 1 to 28");
     }
     moving.target();
-    try (ProgressBar bar = ProgressBar.on(spec.commandLine().getErr())) {
+    try (ProgressBar bar = ProgressBar.on(Main.notes(spec))) {
       Demo.run(layers, moving.deadline(), spec.commandLine().getOut(), bar);
     }
   }

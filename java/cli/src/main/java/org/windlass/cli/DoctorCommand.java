@@ -7,6 +7,7 @@ import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -18,9 +19,11 @@ import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.windlass.LocalGroup;
 import org.windlass.NativeLibrary;
+import org.windlass.bench.data.ByteSize;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.Wrapped;
 import org.windlass.internal.json.JsonObject;
 import org.windlass.job.Job;
 import org.windlass.kernel.Target;
@@ -33,12 +36,17 @@ import picocli.CommandLine.Spec;
 /** Runs {@code windlass doctor}: prints what this machine and this build support. */
 @Command(
     name = "doctor",
-    description =
-        "Shows version, JDK, processor, launch environment, targets, transports and NVIDIA GPUs.")
+    description = "Shows what works on this machine with this build, and what not.",
+    footer = {
+      "  windlass doctor",
+      "  windlass doctor --json"
+    })
 final class DoctorCommand implements Runnable {
   private static final String NET_DEVICES = "WINDLASS_UCX_NET_DEVICES";
   private static final String LINK_RENDEZVOUS = "WINDLASS_LINK_RENDEZVOUS";
   private static final String AVAILABLE = "available";
+  private static final String NO_DRIVER = "the driver is missing (see cuda below)";
+  private static final String REFUSED = "refused: ";
   private static final String NO_NATIVES = "the natives do not load";
 
   private static final List<String> FEATURES =
@@ -58,21 +66,53 @@ final class DoctorCommand implements Runnable {
     CudaReport cuda =
         refusal.isEmpty() ? CudaReport.ofMachine() : CudaReport.refused(NO_NATIVES);
     Map<String, Object> facts = facts(refusal, targets);
+    String verdict = verdict(facts, targets, transports);
     PrintWriter out = spec.commandLine().getOut();
     if (json.isGiven()) {
       facts.put("targets", targets);
       facts.put("transports", transports);
       facts.put("cuda", cuda.json());
+      facts.put("verdict", verdict);
       out.println(JsonObject.line(facts));
       return;
     }
     print(out, "", forPeople(facts));
     out.println("targets");
+    // The driver's reason stands at cuda.
+    cuda.refusal()
+        .ifPresent(why -> targets.replaceAll((name, state) -> state.replace(why, NO_DRIVER)));
     print(out, "  ", targets);
     out.println("transports");
+    transports.computeIfPresent(
+        "cuda", (name, state) -> state.equals(AVAILABLE) ? state : "as target cuda");
     print(out, "  ", transports);
     out.println("cuda");
     print(out, "  ", cuda.lines());
+    print(out, "", Map.of("verdict", verdict));
+  }
+
+  /** Returns one line that says what works here, and which of the facts need attention. */
+  private static String verdict(
+      Map<String, Object> facts, Map<Target, String> targets, Map<String, String> transports) {
+    List<String> wrong =
+        facts.entrySet().stream()
+            .filter(fact -> fact.getValue().toString().startsWith(REFUSED))
+            .map(Map.Entry::getKey)
+            .toList();
+    String works = "targets " + available(targets) + "; transports " + available(transports);
+    if (!targets.containsValue(AVAILABLE)) {
+      return "not usable: no target is available";
+    }
+    return wrong.isEmpty()
+        ? "ready: " + works
+        : "correct " + String.join(", ", wrong) + "; " + works;
+  }
+
+  private static String available(Map<?, String> states) {
+    return states.entrySet().stream()
+        .filter(state -> state.getValue().startsWith(AVAILABLE))
+        .map(state -> state.getKey().toString())
+        .collect(Collectors.joining(", "));
   }
 
   private static Map<Target, String> targets(boolean loaded) {
@@ -122,6 +162,7 @@ final class DoctorCommand implements Runnable {
         .ifPresentOrElse(
             bytes -> facts.put("shm_free_bytes", bytes),
             () -> facts.put("shm", "/dev/shm is not there"));
+    facts.put("tmpdir", folderOfPrograms(Path.of(System.getProperty("java.io.tmpdir"))));
     facts.put("launch", launch(System.getenv()));
     facts.put("token", token(System.getenv()));
     facts.put("link_rendezvous", linkRendezvous(System.getenv()));
@@ -133,6 +174,7 @@ final class DoctorCommand implements Runnable {
     told.computeIfPresent("version", (name, version) -> "windlass " + version);
     told.computeIfPresent(
         "abi", (name, version) -> "version " + version + " of the C ABI, between jar and natives");
+    told.computeIfPresent("shm_free_bytes", (name, bytes) -> ByteSize.rounded((Long) bytes));
     return told;
   }
 
@@ -140,7 +182,7 @@ final class DoctorCommand implements Runnable {
     try {
       return fact.get();
     } catch (InvalidArgumentException | ResourceException refused) {
-      return "refused: " + refused.getMessage();
+      return REFUSED + refused.getMessage();
     }
   }
 
@@ -168,6 +210,28 @@ final class DoctorCommand implements Runnable {
     }
   }
 
+  /** Returns the folder, or why code cannot be loaded from it, as the native library is. */
+  static String folderOfPrograms(Path folder) {
+    Path program = null;
+    try {
+      program = Files.createTempFile(folder, "windlass-doctor", "");
+      Files.writeString(program, "#!/bin/sh\n");
+      Files.setPosixFilePermissions(program, PosixFilePermissions.fromString("rwx------"));
+      new ProcessBuilder(program.toString()).start().waitFor();
+      return folder + ", which may execute";
+    } catch (IOException refused) {
+      return REFUSED + folder + " cannot hold programs (" + refused.getMessage()
+          + "); set -Djava.io.tmpdir to a folder of a file system without noexec";
+    } catch (InterruptedException end) {
+      Thread.currentThread().interrupt();
+      return folder.toString();
+    } finally {
+      if (program != null) {
+        program.toFile().delete();
+      }
+    }
+  }
+
   static String launch(Map<String, String> variables) {
     return orRefusal(
         () ->
@@ -192,7 +256,7 @@ final class DoctorCommand implements Runnable {
           .map(place -> LINK_RENDEZVOUS + " is " + place)
           .orElse(LINK_RENDEZVOUS + " is not set");
     } catch (InvalidArgumentException refused) {
-      return "refused: " + refused.getMessage().replaceAll("(?s)'.*@", "'...@");
+      return REFUSED + refused.getMessage().replaceAll("(?s)'.*@", "'...@");
     }
   }
 
@@ -209,7 +273,7 @@ final class DoctorCommand implements Runnable {
     String devices = variables.getOrDefault(NET_DEVICES, "");
     String over =
         devices.isEmpty()
-            ? "lo, this machine alone, as " + NET_DEVICES + " is not set"
+            ? "lo, only this machine, as " + NET_DEVICES + " is not set"
             : devices.replaceAll("\\p{Cntrl}", "?") + ", as " + NET_DEVICES + " says";
     try {
       String[] words = NativeLibrary.ucx().split(": ", 2);
@@ -220,7 +284,9 @@ final class DoctorCommand implements Runnable {
   }
 
   private static void print(PrintWriter out, String indent, Map<?, ?> facts) {
-    facts.forEach((name, value) -> out.printf("%s%-14s %s%n", indent, name, text(value)));
+    facts.forEach(
+        (name, value) ->
+            out.println(Wrapped.text(String.format("%s%-15s ", indent, name), text(value))));
   }
 
   private static String text(Object value) {

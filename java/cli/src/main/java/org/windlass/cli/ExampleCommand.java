@@ -19,6 +19,7 @@ import org.windlass.error.UnsupportedException;
 import org.windlass.examples.ExampleOfProcesses;
 import org.windlass.examples.Examples;
 import org.windlass.examples.Examples.Example;
+import org.windlass.internal.Wrapped;
 import org.windlass.report.KernelProfile;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -30,42 +31,44 @@ import picocli.CommandLine.Spec;
 /** Runs {@code windlass example}: lists the bundled examples, or runs one or all. */
 @Command(
     name = "example",
-    description = "Lists the bundled examples, or runs one or all; each checks its own result.")
+    description = "Lists the bundled examples, or runs one or all of them.",
+    footer = {
+      "  windlass example",
+      "  windlass example broadcast --ranks 4 --launch processes"
+    })
 final class ExampleCommand implements Runnable {
   @Spec private CommandSpec spec;
 
   @Mixin private LaunchOptions moving;
 
-  @Parameters(arity = "0..1", paramLabel = "NAME", description = "The example to run.")
+  @Parameters(
+      arity = "0..1",
+      paramLabel = "NAME",
+      completionCandidates = Choices.ExampleNames.class,
+      description = "The example to run (default: list all).")
   private @Nullable String name;
 
   @Option(
       names = "--all",
-      description = "Run every example but torch-trainer, which takes PyTorch.")
+      description = "Run all examples except torch-trainer.")
   private boolean all;
 
   @Option(
-      names = "--ranks",
+      names = {"-n", "--ranks"},
       paramLabel = "N",
       defaultValue = "4",
-      description =
-          "Ranks, 1 to " + RankCount.MOST + " (${DEFAULT-VALUE}); weight-sync as processes has five,"
-              + " of three jobs, and torch-trainer four, of two.")
+      description = "Ranks, 1 to " + RankCount.MOST + " (default: ${DEFAULT-VALUE}).")
   private int ranks;
 
   @Option(
       names = "--counters",
-      description =
-          "Afterwards, what kernels did on each engine, in cycles estimated by stated rates:"
-              + " a2a3sim and a5sim, as threads.")
+      description = "a2a3sim, a5sim: print estimated cycles by engine.")
   private boolean counters;
 
   @Option(
       names = "--trace",
       paramLabel = "FILE",
-      description =
-          "Writes what each engine of each rank did, as JSON for Chrome's or Perfetto's viewer:"
-              + " a2a3sim and a5sim, as threads.")
+      description = "a2a3sim, a5sim: write a trace for Chrome or Perfetto.")
   private @Nullable Path trace;
 
   @Override
@@ -77,12 +80,14 @@ final class ExampleCommand implements Runnable {
     PrintWriter out = spec.commandLine().getOut();
     if (!all && name == null && (counters || trace != null)) {
       throw new InvalidArgumentException(
-          "example: --counters and --trace are of a run; give the name of an example, or --all");
+          "example: --counters and --trace need a run; give the name of an example, or --all");
     }
     if (!all && name == null) {
       Map<String, String> summaries = summaries();
       int width = summaries.keySet().stream().mapToInt(String::length).max().orElse(1);
-      summaries.forEach((each, text) -> out.printf("%-" + width + "s  %s%n", each, text));
+      summaries.forEach(
+          (each, text) ->
+              out.println(Wrapped.text(String.format("%-" + width + "s  ", each), text)));
       return;
     }
     moving.target();
@@ -98,7 +103,7 @@ final class ExampleCommand implements Runnable {
     }
     if (moving.areProcesses()) {
       throw new InvalidArgumentException(
-          "--counters and --trace: processes count each for itself; take --launch threads");
+          "--counters and --trace: each process has its own counters; use --launch threads");
     }
     KernelProfile.start(trace != null);
     try (Unfinished unfinished = new Unfinished();
@@ -127,7 +132,7 @@ final class ExampleCommand implements Runnable {
     if (counters || trace != null) {
       throw new InvalidArgumentException(
           "--counters and --trace: " + example.name()
-              + " is processes, which count each for itself");
+              + " runs processes, and each has its own counters");
     }
     Optional<String> lacking = example.lacking().get();
     if (lacking.isPresent()) {

@@ -11,28 +11,28 @@ final class ExpertTrafficOptions {
       names = "--tokens",
       paramLabel = "T",
       defaultValue = "1024",
-      description = "dispatch-combine: tokens of each rank (${DEFAULT-VALUE}).")
+      description = "dispatch-combine: tokens a rank (default: ${DEFAULT-VALUE}).")
   private int tokens;
 
   @Option(
       names = "--hidden",
       paramLabel = "D",
       defaultValue = "4096",
-      description = "dispatch-combine: elements of a token (${DEFAULT-VALUE}).")
+      description = "dispatch-combine: elements a token (default: ${DEFAULT-VALUE}).")
   private int hidden;
 
   @Option(
       names = "--top-k",
       paramLabel = "K",
       defaultValue = "6",
-      description = "dispatch-combine: experts that a token goes to (${DEFAULT-VALUE}).")
+      description = "dispatch-combine: experts a token (default: ${DEFAULT-VALUE}).")
   private int topK;
 
   @Option(
       names = "--experts",
       paramLabel = "E",
       defaultValue = "16",
-      description = "dispatch-combine: experts of each rank (${DEFAULT-VALUE}).")
+      description = "dispatch-combine: experts a rank (default: ${DEFAULT-VALUE}).")
   private int experts;
 
   ExpertTraffic traffic(int ranks, DType dtype) {

@@ -5,7 +5,7 @@ import picocli.CommandLine.Option;
 
 /** Command-line option that makes a command print its results as JSON. */
 final class JsonOption {
-  @Option(names = "--json", description = "Results as JSON, an object a line, and nothing else.")
+  @Option(names = "--json", description = "Print results as JSON, one object a line.")
   private boolean json;
 
   boolean isGiven() {

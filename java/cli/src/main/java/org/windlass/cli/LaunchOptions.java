@@ -14,16 +14,15 @@ import picocli.CommandLine.Option;
  * Command-line options of every command that moves data between ranks, as threads or processes.
  */
 final class LaunchOptions extends MovingOptions {
-  private static final String THREADS = "threads";
-  private static final String PROCESSES = "processes";
+  static final String THREADS = "threads";
+  static final String PROCESSES = "processes";
 
   @Option(
       names = "--launch",
       paramLabel = "LAUNCH",
       defaultValue = "threads",
-      description =
-          "What ranks are: threads or processes of this machine (${DEFAULT-VALUE}). Processes have"
-              + " the seconds of --deadline to come up.")
+      completionCandidates = Choices.Launches.class,
+      description = "How ranks run: ${COMPLETION-CANDIDATES} (default: ${DEFAULT-VALUE}).")
   private String launch;
 
   @Override
@@ -43,7 +42,7 @@ final class LaunchOptions extends MovingOptions {
 
   private void requireLaunch() {
     if (!launch.equals(THREADS) && !launch.equals(PROCESSES)) {
-      throw new InvalidArgumentException("--launch " + launch + ": threads or processes");
+      throw new InvalidArgumentException("--launch " + launch + ": must be threads or processes");
     }
   }
 

@@ -12,19 +12,23 @@ import picocli.CommandLine.Option;
 
 /** Command-line options for the layouts at both ends, and for the dtype between them. */
 final class LayoutOptions {
-  @Option(names = "--from", paramLabel = "LAYOUT", description = "Source layout.")
+  @Option(
+      names = "--from",
+      paramLabel = "LAYOUT",
+      description = "Source layout, such as 2x4:P,S0.")
   private @Nullable String from;
 
   @Option(
       names = "--to",
       paramLabel = "LAYOUT",
-      description = "Target layout; without @ it follows the source's highest rank.")
+      description = "Target layout, such as 1x3@8:R,S1.")
   private @Nullable String to;
 
   @Option(
       names = "--wire",
       paramLabel = "DTYPE",
-      description = "Dtype in which floating tensors cross ranks.")
+      completionCandidates = Choices.Floats.class,
+      description = "Dtype of floating values as they are sent: ${COMPLETION-CANDIDATES}.")
   private @Nullable String wire;
 
   Optional<String> from() {

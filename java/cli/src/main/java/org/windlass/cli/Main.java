@@ -14,6 +14,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
@@ -26,7 +27,10 @@ import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.IVersionProvider;
 import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Model.OptionSpec;
+import picocli.CommandLine.Model.UsageMessageSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ScopeType;
 import picocli.CommandLine.Spec;
 import picocli.CommandLine.TypeConversionException;
@@ -36,22 +40,28 @@ import picocli.CommandLine.TypeConversionException;
     name = "windlass",
     description = "Moves tensors between ranks.",
     mixinStandardHelpOptions = true,
-    scope = ScopeType.INHERIT,
     versionProvider = Main.Version.class,
+    footer = {"  windlass doctor", "  windlass help reshard"},
     exitCodeListHeading = "%nExit status:%n",
     exitCodeList = {
       "0:done",
-      "1:a fault of windlass's own or of the device's",
+      "1:a fault of Windlass or of the device",
       "2:bad usage or input, or ranks disagree; nothing was written",
-      "3:a target or feature that is not available here",
+      "3:a target or feature is not available here",
       "4:a deadline passed",
-      "5:a peer was lost or someone aborted",
+      "5:a peer was lost, or a rank aborted",
       "6:verification failed",
-      "7:disk, memory, /dev/shm or permission; without a word where the reader of a pipe went away",
+      "7:disk, memory, /dev/shm, permission, or output that cannot be written",
       "130:interrupted"
     })
 public final class Main implements Runnable {
   private static final String RUN = "run";
+
+  /** Commands that concern all commands. */
+  private static final Set<String> OF_ALL = Set.of("help", "completion");
+
+  /** Width of the longest name of an option in help. */
+  private static final int OPTION_WIDTH = 24;
 
   private static final Map<String, Supplier<Object>> COMMANDS = commands();
 
@@ -62,6 +72,12 @@ public final class Main implements Runnable {
       scope = ScopeType.INHERIT,
       description = "Print the stack trace of an error.")
   private boolean verbose;
+
+  @Option(
+      names = {"-q", "--quiet"},
+      scope = ScopeType.INHERIT,
+      description = "Print no progress and no warnings.")
+  private boolean quiet;
 
   public static void main(String[] args) {
     // A lack of descriptors is reported with these classes, and could not load them.
@@ -137,7 +153,11 @@ public final class Main implements Runnable {
             }
           });
       line.setExecutionExceptionHandler(
-          (fault, command, result) -> complain.apply(Complaint.of(fault)));
+          (fault, command, result) ->
+              complain.apply(
+                  fault instanceof ParameterException wrong
+                      ? Complaint.ofUsage(wrong)
+                      : Complaint.of(fault, command.getCommandSpec().qualifiedName())));
       int status = line.execute(args);
       if (status == 0) {
         results.flush();
@@ -161,18 +181,57 @@ public final class Main implements Runnable {
     commands.put(RUN, RunCommand::new);
     commands.put("report", ReportCommand::new);
     commands.put("manifest", ManifestCommand::new);
+    commands.put("completion", CompletionCommand::new);
+    commands.put("help", HelpCommand::new);
     return commands;
+  }
+
+  static Stream<String> commandNames() {
+    return COMMANDS.keySet().stream();
   }
 
   static void addCommands(CommandLine line, String... args) {
     // Building the description of a command takes tens of milliseconds.
-    Optional<String> named = firstWord(args).filter(COMMANDS::containsKey);
+    Optional<String> named =
+        firstWord(args).filter(COMMANDS::containsKey).filter(name -> !OF_ALL.contains(name));
     COMMANDS.forEach(
         (name, command) -> {
           if (named.isEmpty() || named.get().equals(name)) {
-            line.addSubcommand(name, command.get());
+            CommandLine added = new CommandLine(command.get());
+            added.getCommandSpec().addOption(help());
+            line.addSubcommand(name, added);
           }
         });
+    Stream.concat(Stream.of(line), line.getSubcommands().values().stream())
+        .map(each -> each.getCommandSpec().usageMessage())
+        .forEach(
+            help ->
+                help.abbreviateSynopsis(true)
+                    .longOptionsMaxWidth(OPTION_WIDTH)
+                    .footerHeading("%nExamples:%n"));
+    line.getSubcommands()
+        .forEach(
+            (name, command) -> {
+              UsageMessageSpec help = command.getCommandSpec().usageMessage();
+              Stream<String> details = Stream.of("", "Details: man windlass-" + name);
+              help.footer(
+                  Stream.concat(Stream.of(help.footer()), details).toArray(String[]::new));
+            });
+  }
+
+  /** Returns the stream for progress and warnings. It may discard them. */
+  static PrintWriter notes(CommandSpec command) {
+    boolean isQuiet = command.root().userObject() instanceof Main main && main.quiet;
+    return isQuiet || LaunchedRank.isThis()
+        ? new PrintWriter(Writer.nullWriter())
+        : command.commandLine().getErr();
+  }
+
+  private static OptionSpec help() {
+    return OptionSpec.builder("-h", "--help")
+        .usageHelp(true)
+        .description("Show this help and exit.")
+        .build();
   }
 
   private static Optional<String> firstWord(String... args) {
@@ -188,7 +247,8 @@ public final class Main implements Runnable {
       return Path.of(text);
     } catch (InvalidPathException e) {
       throw new TypeConversionException(
-          "'" + text + "' is no path in this JVM's locale; name one that is installed, as LC_ALL=C.UTF-8");
+          "'" + text + "' is no path in this JVM's locale; set one that is installed, such as"
+              + " LC_ALL=C.UTF-8");
     }
   }
 
@@ -210,7 +270,7 @@ public final class Main implements Runnable {
   @Override
   public void run() {
     spec.commandLine().usage(spec.commandLine().getErr());
-    throw new InvalidArgumentException("windlass needs a command");
+    throw new InvalidArgumentException("no command is given");
   }
 
   private static Writer stream(FileDescriptor descriptor) {

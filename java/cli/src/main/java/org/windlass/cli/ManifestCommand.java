@@ -22,16 +22,10 @@ import picocli.CommandLine.Spec;
 /** Runs {@code windlass manifest}: explains a comm manifest. */
 @Command(
     name = "manifest",
-    description = "Checks a comm manifest and shows the bootstrap configuration it means.",
+    description = "Checks a comm manifest and shows what it means for each device.",
     footer = {
-      "%nA part for each group: its devices in the order of their ranks, and the bytes of the window"
-          + " that each of them has. Then a line for each slot: where it lies in the window, how many"
-          + " bytes it has on each device, what they hold, and whether a host tensor is loaded into"
-          + " it before the program, or it is stored to one after it.",
-      "%nA line for each device, or for several in a row, says which rank it has in which group.",
-      "%nThe last line sums up: the bytes of the windows of all devices, and of the device that has"
-          + " most; how many slots are loaded and stored.",
-      "%nWith --summary there are the groups and the last line alone."
+      "  windlass manifest comm_manifest.json",
+      "  windlass manifest comm_manifest.json --devices 8 --json"
     })
 final class ManifestCommand implements Runnable {
   @Spec private CommandSpec spec;
@@ -42,10 +36,10 @@ final class ManifestCommand implements Runnable {
   @Option(
       names = "--devices",
       paramLabel = "N",
-      description = "Devices 0 to N-1 take part (as many as the file names; 1 where it names none).")
+      description = "Devices 0 to N-1 take part (default: those in the file).")
   private @Nullable Integer devices;
 
-  @Option(names = "--summary", description = "Leave slots and devices out.")
+  @Option(names = "--summary", description = "Print groups and the sums only.")
   private boolean summary;
 
   @Mixin private JsonOption json;

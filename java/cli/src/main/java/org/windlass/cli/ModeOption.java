@@ -13,7 +13,8 @@ final class ModeOption {
       names = "--mode",
       paramLabel = "MODE",
       defaultValue = "direct",
-      description = "How bytes move: direct (${DEFAULT-VALUE}), staged or gather-broadcast.")
+      completionCandidates = Choices.Modes.class,
+      description = "How bytes move: ${COMPLETION-CANDIDATES} (default: ${DEFAULT-VALUE}).")
   private String mode;
 
   TransferMode chosen() {
@@ -27,7 +28,7 @@ final class ModeOption {
       }
     }
     throw new InvalidArgumentException(
-        "--mode " + mode + ": "
+        "--mode " + mode + ": must be "
             + Arrays.stream(known).map(TransferMode::toString).collect(Collectors.joining(" or ")));
   }
 }

@@ -12,17 +12,16 @@ class MovingOptions {
   @Option(
       names = "--target",
       paramLabel = "TARGET",
+      completionCandidates = Choices.Targets.class,
       description =
-          "What runs the kernels (sim, or what WINDLASS_TARGET says); windlass doctor lists them.")
+          "What runs kernels: ${COMPLETION-CANDIDATES} (default: WINDLASS_TARGET, or sim).")
   private @Nullable String target;
 
   @Option(
       names = "--deadline",
-      paramLabel = "SECONDS",
+      paramLabel = "S",
       defaultValue = "60",
-      description =
-          "Seconds without progress after which it fails (${DEFAULT-VALUE}): in which no operation"
-              + " ends and no byte moves.")
+      description = "Seconds without progress until it fails (default: ${DEFAULT-VALUE}).")
   private double deadline;
 
   Target target() {

@@ -31,28 +31,14 @@ import picocli.CommandLine.Spec;
 /** Runs {@code windlass plan}: shows what a redistribution would move. */
 @Command(
     name = "plan",
+    customSynopsis = {
+      "windlass plan [OPTIONS] --from L --to L --shape S --dtype D",
+      "       windlass plan [OPTIONS] --tensors FILE"
+    },
     description = "Shows what a redistribution would move, without moving it.",
     footer = {
-      "%nA line for each route: the rank that sends, how, to whom, bytes on the wire, and which part of"
-          + " the tensor, as half-open intervals.",
-      "  P2P        goes to one rank",
-      "  BROADCAST  goes to several",
-      "  LOCAL      stays on its rank",
-      "  NONE       is not sent: others read it as a term of a sum",
-      "Of a source with P, a route says whose terms it reduces, as in 'sum of 0,1'. In mode direct the"
-          + " targets read the terms and reduce them; in mode staged the rank that sends does.",
-      "%nThe last line sums up: what is sent to other ranks; what stays local; what is read to reduce,"
-          + " beside the terms that are sent; what is staged, as memory beside the tensors. Buckets are"
-          + " what mode staged packs; mode direct has none.",
-      "%nWith --tensors, each tensor has such lines, and the last line sums all of them; with --summary"
-          + " there is the last line alone.",
-      "%nWith --ranks-per-host, what is needed comes from the nearest replica, and a line for each pair"
-          + " of hosts says what has to cross: what several ranks of a host need counts once.",
-      "--links takes a JSON table: 'within' a host, the GB/s (10^9 bytes a second) at which its ranks get"
-          + " what they need; 'between' hosts, those of each host's port each way, and 'us' until the first"
-          + " byte is there; 'pairs', a list of {src, dst, GBps, us?}, those that have a link of their own."
-          + " The prediction is the time of the slowest of these, were all to move at once.",
-      "%n--html replaces a page that it wrote, or an empty file, and nothing else."
+      "  windlass plan --from 2x4:P,S0 --to 1x3@8:R,S1 --shape 4096x4096 --dtype f32",
+      "  windlass plan --tensors model.json --from 8:S0 --to 4@8:S1 --html plan.html"
     })
 final class PlanCommand implements Runnable {
   private static final String TAKES =
@@ -69,39 +55,41 @@ final class PlanCommand implements Runnable {
   @Option(
       names = "--shape",
       paramLabel = "SHAPE",
-      description = "Global shape, such as 4096x4096; empty for a scalar.")
+      description = "Global shape, such as 4096x4096. Empty for a scalar.")
   private @Nullable String shape;
 
-  @Option(names = "--dtype", paramLabel = "DTYPE", description = "The tensor's dtype.")
+  @Option(
+      names = "--dtype",
+      paramLabel = "DTYPE",
+      completionCandidates = Choices.Dtypes.class,
+      description = "Dtype of the tensor: ${COMPLETION-CANDIDATES}.")
   private @Nullable String dtype;
 
   @Option(
       names = "--rank",
       paramLabel = "RANK",
-      description = "Plan what this rank must know, and no more.")
+      description = "Plan only what this rank must know.")
   private @Nullable Integer rank;
 
-  @Option(names = "--summary", description = "Leave routes and links out.")
+  @Option(names = "--summary", description = "Print the sums only.")
   private boolean summary;
 
   @Option(
       names = "--tensors",
       paramLabel = "FILE",
-      description = "A JSON list of {name, shape, dtype, from?, to?, count?}.")
+      description = "JSON list of {name, shape, dtype, from?, to?, count?}.")
   private @Nullable Path tensors;
 
   @Option(
       names = "--ranks-per-host",
       paramLabel = "N",
-      description = "So many ranks, from 0 on, live on a host each; default all on one.")
+      description = "Ranks of each host (default: all on one host).")
   private @Nullable Integer ranksPerHost;
 
   @Option(
       names = "--links",
       paramLabel = "FILE",
-      description =
-          "Predict the time from a table of speeds:"
-              + " {\"within\": {\"GBps\": 12}, \"between\": {\"GBps\": 3.1, \"us\": 25}}.")
+      description = "Predict the time from a JSON table of link speeds.")
   private @Nullable Path links;
 
   @Mixin private JsonOption json;
@@ -109,8 +97,7 @@ final class PlanCommand implements Runnable {
   @Option(
       names = "--html",
       paramLabel = "FILE",
-      description =
-          "Write a page with a picture: who sends what to whom, and who reads whose terms.")
+      description = "Write a page that draws the layouts and the traffic.")
   private @Nullable Path html;
 
   @Override

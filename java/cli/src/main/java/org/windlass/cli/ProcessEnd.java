@@ -68,7 +68,7 @@ final class ProcessEnd {
 
   private static String hint(List<Path> complete) {
     return complete.isEmpty()
-        ? "run it again; what was unfinished is removed"
+        ? "run it again; unfinished output was removed"
         : complete.get(0) + " is complete";
   }
 

@@ -13,9 +13,9 @@ import org.windlass.report.KernelProfile.Work;
 
 /** Formats the profile of kernels on a checked target. */
 final class ProfileOutput {
-  private static final String ROW = "%-20s %8s %12s %-5s %12s %14s %8s %9s %8s %8s %9s %8s%n";
+  private static final String ROW = "  %-5s %14s %18s %8s%n";
   private static final String HEAD =
-      "kernel,runs,cycles,pipe,instructions,bytes,busy %,overlap %,flags,barriers,notifies,UB";
+      String.format(ROW, "pipe", "instructions", "bytes", "busy %");
 
   private ProfileOutput() {}
 
@@ -24,25 +24,26 @@ final class ProfileOutput {
   }
 
   static String table(List<KernelProfile> kernels) {
-    StringBuilder table = new StringBuilder(row((Object[]) HEAD.split(",")));
+    StringBuilder table = new StringBuilder();
     for (KernelProfile kernel : kernels) {
+      table.append(
+          String.format(
+              Locale.ROOT,
+              "%s: runs %d, cycles %d, overlap %s %%%n"
+                  + "  flags %d, barriers %d, notifies %d, UB %d bytes%n",
+              kernel.kernel(),
+              kernel.runs(),
+              kernel.cycles() / kernel.cores(),
+              percent(kernel.overlapCycles(), shorter(kernel)),
+              kernel.flags(),
+              kernel.barriers(),
+              kernel.notifies(),
+              kernel.bufferBytes()));
+      table.append(HEAD);
       for (Engine engine : Engine.values()) {
-        boolean first = engine == Engine.S;
         Work work = Objects.requireNonNull(kernel.engines().get(engine));
-        table.append(
-            row(
-                first ? kernel.kernel() : "",
-                first ? kernel.runs() : "",
-                first ? kernel.cycles() / kernel.cores() : "",
-                engine,
-                work.instructions(),
-                work.bytes(),
-                percent(work.busyCycles(), kernel.cycles()),
-                first ? percent(kernel.overlapCycles(), shorter(kernel)) : "",
-                first ? kernel.flags() : "",
-                first ? kernel.barriers() : "",
-                first ? kernel.notifies() : "",
-                first ? kernel.bufferBytes() : ""));
+        String busy = percent(work.busyCycles(), kernel.cycles());
+        table.append(String.format(ROW, engine, work.instructions(), work.bytes(), busy));
       }
     }
     return table.toString();
@@ -81,9 +82,5 @@ final class ProfileOutput {
 
   private static String percent(long part, long whole) {
     return whole == 0 ? "-" : String.format(Locale.ROOT, "%.1f", 100.0 * part / whole);
-  }
-
-  private static String row(Object... cells) {
-    return String.format(Locale.ROOT, ROW, cells);
   }
 }

@@ -3,6 +3,7 @@ package org.windlass.cli;
 
 import java.io.PrintWriter;
 import java.util.Locale;
+import org.windlass.bench.data.ByteSize;
 import org.windlass.reshard.ProgressListener;
 
 /**
@@ -42,24 +43,38 @@ final class ProgressBar implements ProgressListener, AutoCloseable {
     begun = true;
     double share = total == 0 ? 1 : (double) moved / total;
     long nanos = System.nanoTime() - begin;
+    String rest = rest(moved, total, nanos);
     if (terminal) {
-      String rest =
-          String.format(
-              Locale.ROOT,
-              "%3.0f %%  %.2f of %.2f GB  %.2f GB/s ",
-              100 * share,
-              moved / 1e9,
-              total / 1e9,
-              moved / Math.max(nanos, 1.0));
       err.print("\r" + line(share, rest, columns()));
       err.flush();
       drawn = true;
     } else if (nanos > QUIET_NANOS && (int) (share * 4) > quarters) {
       quarters = (int) (share * 4);
-      err.printf(
-          Locale.ROOT, "%3.0f %%  %.2f of %.2f GB%n", 100 * share, moved / 1e9, total / 1e9);
+      err.println(rest.strip());
       err.flush();
     }
+  }
+
+  /** Returns what has moved, how fast, and the time left if that can be known. */
+  static String rest(long moved, long total, long nanos) {
+    String done =
+        String.format(
+            Locale.ROOT,
+            "%3.0f %%  %s of %s  %s/s",
+            total == 0 ? 100 : 100.0 * moved / total,
+            ByteSize.rounded(moved),
+            ByteSize.rounded(total),
+            ByteSize.rounded((long) (moved * 1e9 / Math.max(nanos, 1))));
+    boolean isKnown = nanos >= MEASURED_NANOS && moved > 0 && moved < total;
+    long seconds = isKnown ? Math.round(nanos / 1e9 * (total - moved) / moved) : 0;
+    // A fixed width, so that a line covers a longer one before it.
+    return String.format("%-50s", isKnown ? done + "  " + time(seconds) + " left" : done);
+  }
+
+  private static String time(long seconds) {
+    return seconds < 120
+        ? seconds + " s"
+        : seconds < 7200 ? seconds / 60 + " min" : seconds / 3600 + " h";
   }
 
   /**

@@ -27,20 +27,10 @@ import picocli.CommandLine.Spec;
 /** Runs {@code windlass report}: shows the state of every rank of a running job from outside. */
 @Command(
     name = "report",
-    description = "Shows where every rank of a job is that runs on this machine in processes.",
+    description = "Shows what each rank of a running job does, also ranks that hang.",
     footer = {
-      "%nADDRESS is HOST:PORT, the rendezvous of the job, whose token WINDLASS_TOKEN_FILE or"
-          + " WINDLASS_TOKEN has; or the process id of any of its ranks, however they were launched."
-          + " It takes the job's user, or root, and reads what the processes share: it holds up no"
-          + " rank, and shows ranks that hang, that are stopped, and that have ended.",
-      "%nA row for each rank: its process, and whether that is stopped or has ended; the operation"
-          + " that it is in or was in last, with its number; since when; how many of its waits found"
-          + " another thread busy on its core; whom it waits for.",
-      "%nOf a job on several hosts it shows, on each, the ranks of that host so, and of the others"
-          + " what they have entered, as far as this host knows; columns stay empty that it can't"
-          + " know.",
-      "%n--watch goes on until the job is over on this host: status 0 where all ranks have closed"
-          + " their communicators, 5 where one has ended without."
+      "  windlass report 4711 --watch",
+      "  windlass report 127.0.0.1:29500"
     })
 final class ReportCommand implements Callable<Integer> {
   private static final double LEAST_S = 0.01;
@@ -54,25 +44,29 @@ final class ReportCommand implements Callable<Integer> {
 
   @Spec private CommandSpec spec;
 
-  @Parameters(paramLabel = "ADDRESS", description = "HOST:PORT, or the process id of a rank.")
+  @Parameters(
+      paramLabel = "ADDRESS",
+      description = "HOST:PORT of the job, or the process id of a rank.")
   private String address;
 
   @Option(
       names = "--watch",
-      description = "Repeat until the job is over, in place where the output is a terminal.")
+      description = "Repeat until the job is over.")
   private boolean watch;
 
   @Option(
       names = "--every",
       paramLabel = "S",
-      description = "Seconds between two looks of --watch (default: ${DEFAULT-VALUE}).")
-  private double every = 1;
+      defaultValue = "1",
+      description = "Seconds between two reports of --watch (default: ${DEFAULT-VALUE}).")
+  private double every;
 
   @Option(
       names = "--deadline",
       paramLabel = "S",
-      description = "Seconds for the job to answer at HOST:PORT (default: ${DEFAULT-VALUE}).")
-  private double deadline = 10;
+      defaultValue = "10",
+      description = "Seconds without progress until it fails (default: ${DEFAULT-VALUE}).")
+  private double deadline;
 
   @Mixin private JsonOption json;
 
@@ -105,8 +99,8 @@ final class ReportCommand implements Callable<Integer> {
           new Complaint(
               e.code(),
               e.getMessage(),
-              "set WINDLASS_TOKEN_FILE, or WINDLASS_TOKEN, to the token of that job where the message"
-                  + " tells of another; be the job's user, or root, where it tells of a permission",
+              "set WINDLASS_TOKEN_FILE or WINDLASS_TOKEN to that job's token; run it as the"
+                  + " job's user or root",
               e),
           e);
     }

@@ -2,7 +2,6 @@
 package org.windlass.cli;
 
 import java.io.PrintWriter;
-import java.io.Writer;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -11,6 +10,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
+import org.windlass.bench.data.ByteSize;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonObject;
 import org.windlass.layout.Layout;
@@ -27,33 +27,11 @@ import picocli.CommandLine.Spec;
 /** Runs {@code windlass reshard}: redistributes safetensors. */
 @Command(
     name = "reshard",
+    customSynopsis = "windlass reshard [OPTIONS] --from L --to L IN OUT",
     description = "Redistributes a safetensors checkpoint from one layout to another.",
     footer = {
-      "%nIN is a .safetensors file of whole tensors, a folder with",
-      "model.safetensors.index.json, or a folder of rank-00000.safetensors, ... with",
-      "each source rank's local tensors (layout.json may stand beside them). OUT",
-      "becomes a folder of rank files and layout.json; whole tensors if it ends in",
-      ".safetensors; or a folder in index form with --max-shard-bytes. It appears",
-      "complete or not at all.",
-      "%nWhat stands beside IN's tensors is copied into a folder if it is small and no",
-      "weights: *.json, *.txt, *.model, tokenizer* and the like. The result names it,",
-      "and what was left out.",
-      "%nSymbolic links in IN are followed: IN itself, its files and those beside them.",
-      "In the path to OUT they are followed too; an OUT that is a link is refused.",
-      "%nRules are a JSON list; the first that matches a name counts, and what it leaves",
-      "out comes from the defaults: match (* is any text, {n} captures text without a",
-      "dot), from, to, dtype, as (a name or a list), transpose (true or an order),",
-      "parts with dim (joins those captured; ranks hold their piece of each part,",
-      "which may differ in extent: q, k and v of grouped queries; a part may have a",
-      "layout of its own, as {\"name\": \"k\", \"to\": \"2x2:S0,R\"}), split with dim (the",
-      "sizes of the parts of a fused tensor), groups and unit for both, stack (true or",
-      "a dimension), pad_to (a multiple), drop (true).",
-      "  [{\"match\":\"l.{n}.{p}\", \"parts\":[\"q\",\"k\",\"v\"], \"dim\":0,",
-      "    \"as\":\"l.{n}.qkv\", \"to\":\"4:S0\"}]",
-      "%n--launch processes has processes of this machine do the work, and writes the",
-      "same bytes: one for each core, 2 to 16, whatever ranks the layouts have.",
-      "%nA layout is MESH:PLACEMENT,...:",
-      "  2x4:P,S0  dp=2xtp=4:R,S1  2x2@8:SS0/2,S0  4:S0*128  4@[0-1,6,4]:S0"
+      "  windlass reshard --from 2x4:P,S0 --to 1x3@8:R,S1 IN OUT --dtype bf16 --verify",
+      "  windlass reshard --rules rules.json --to 4:S0 IN OUT"
     })
 final class ReshardCommand implements Runnable {
   private static final int FEWEST_PROCESSES = 2;
@@ -76,73 +54,67 @@ final class ReshardCommand implements Runnable {
       names = "--mode",
       paramLabel = "MODE",
       defaultValue = "direct",
-      description =
-          "How bytes move: direct (${DEFAULT-VALUE}) writes values that stay as they are from the"
-              + " memory into which they were read; staged moves all of them through memory in the"
-              + " wire dtype. The result is equal.")
+      completionCandidates = Choices.FileModes.class,
+      description = "How bytes move: ${COMPLETION-CANDIDATES} (default: ${DEFAULT-VALUE}).")
   private String mode;
 
   @Option(
       names = "--bucket-bytes",
-      paramLabel = "BYTES",
-      description =
-          "Memory that a thread writes at a time, as in 4M (default 8M); the result is the same.")
+      paramLabel = "B",
+      description = "Bytes that a thread writes at a time (default: 8M).")
   private @Nullable String bucketBytes;
 
-  @Parameters(index = "0", paramLabel = "IN", description = "What to read.")
+  @Parameters(
+      index = "0",
+      paramLabel = "IN",
+      description = "Checkpoint to read: a .safetensors file or a folder.")
   private Path in;
 
-  @Parameters(index = "1", paramLabel = "OUT", description = "What to write.")
+  @Parameters(
+      index = "1",
+      paramLabel = "OUT",
+      description = "Checkpoint to write. It appears complete or not at all.")
   private Path out;
 
   @Option(
       names = "--dtype",
       paramLabel = "DTYPE",
-      description = "Dtype in which floating tensors are written.")
+      completionCandidates = Choices.Floats.class,
+      description = "Dtype of floating tensors in OUT: ${COMPLETION-CANDIDATES}.")
   private @Nullable String dtype;
 
   @Option(
       names = "--ignore-scales",
-      description =
-          "Leave scales out of account: cast f8 tensors without theirs, and cut, join and rename"
-              + " quantized tensors apart from theirs.")
+      description = "Cast, cut and join quantized tensors without their scales.")
   private boolean ignoreScales;
 
   @Option(
       names = "--rules",
       paramLabel = "FILE",
-      description = "What becomes of which tensors, as below.")
+      description = "JSON list of rules for single tensors.")
   private @Nullable Path rules;
 
   @Option(
       names = "--max-shard-bytes",
-      paramLabel = "BYTES",
-      description =
-          "Write the index form, with at most so many tensor bytes a file, as in 5G; a larger tensor"
-              + " has one of its own.")
+      paramLabel = "B",
+      description = "Write the index form, with files of at most this size.")
   private @Nullable String maxShardBytes;
 
   @Option(
       names = "--force",
-      description =
-          "Replace an existing OUT, at once, and destroy what it held: only an empty folder, or what"
-              + " Windlass wrote and nobody changed.")
+      description = "Destroy and replace an OUT that is empty, or unchanged output of Windlass.")
   private boolean force;
 
   @Option(
       names = "--verify",
-      description = "Compare source replicas, and the result with a separate slow path.")
+      description = "Check replicas of IN and every byte of OUT.")
   private boolean verify;
 
   @Mixin private JsonOption json;
 
   @Override
   public void run() {
-    // Only the process that has started the others prints messages.
-    PrintWriter err =
-        LaunchedRank.isThis()
-            ? new PrintWriter(Writer.nullWriter())
-            : spec.commandLine().getErr();
+    PrintWriter err = Main.notes(spec);
     Reshard reshard =
         layouts
             .from()
@@ -226,29 +198,32 @@ final class ReshardCommand implements Runnable {
   }
 
   private String text(ReshardResult result, double floor) {
-    return summary(result, floor) + files("copied", result.copied()) + files("left out", result.leftOut());
+    return files("copied", result.copied())
+        + files("left out", result.leftOut())
+        + summary(result, floor);
   }
 
   private static String files(String what, List<String> names) {
-    return names.isEmpty() ? "" : String.format("%n%s: %s", what, String.join(", ", names));
+    return names.isEmpty() ? "" : String.format("%s: %s%n", what, String.join(", ", names));
   }
 
   private String summary(ReshardResult result, double floor) {
     return String.format(
         Locale.ROOT,
-        "%s: %d tensors (%d defaulted), %,d bytes in, %,d bytes out, %,d sent, %,d local, in %.2f s"
-            + " (%.2f GB/s; floor %.2f s)%s%s",
-        out,
+        "%d tensors%s: %s in, %s out; %s between ranks, %s local%n"
+            + "%.2f s, %s/s; a copy in memory takes %.2f s%n"
+            + "%s: complete, %s%s",
         result.tensors(),
-        result.defaulted(),
-        result.bytesIn(),
-        result.bytesOut(),
-        result.sentBytes(),
-        result.localBytes(),
+        result.defaulted() == 0 ? "" : ", " + result.defaulted() + " with default layouts",
+        ByteSize.rounded(result.bytesIn()),
+        ByteSize.rounded(result.bytesOut()),
+        ByteSize.rounded(result.sentBytes()),
+        ByteSize.rounded(result.localBytes()),
         result.seconds(),
-        result.gigabytesPerSecond(),
+        ByteSize.rounded((long) (result.gigabytesPerSecond() * 1e9)),
         floor,
-        result.verified() ? "; verified" : "",
+        out,
+        result.verified() ? "verified" : "not verified",
         switch (warned.size()) {
           case 0 -> "";
           case 1 -> "; 1 warning";

@@ -57,7 +57,8 @@ final class Results extends Writer {
       return Optional.ofNullable(fault)
           .map(
               failed ->
-                  complaint("standard output", failed, "files that the command wrote are there"));
+                  complaint(
+                      "standard output", failed, "files that the command wrote are complete"));
     }
   }
 
@@ -65,7 +66,7 @@ final class Results extends Writer {
     return new Complaint(
         ErrorCode.RESOURCE,
         stream + " cannot be written: " + fault.getMessage(),
-        "send it where there is room; " + rest,
+        "redirect it to a file system with room; " + rest,
         fault);
   }
 

@@ -31,22 +31,11 @@ import picocli.CommandLine.Parameters;
  */
 @Command(
     name = "run",
-    description = "Runs COMMAND as N processes of this machine, each a rank of one job.",
+    customSynopsis = "windlass run [OPTIONS] -n N [--] COMMAND...",
+    description = "Runs COMMAND in N processes of this machine, as the ranks of a job.",
     footer = {
-      "%nWhat stands behind COMMAND is its own. Each rank gets RANK, WORLD_SIZE, LOCAL_RANK,"
-          + " LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun sets them, the first four"
-          + " also behind WINDLASS_; WINDLASS_RENDEZVOUS and WINDLASS_LAUNCHER_STORE, where this has"
-          + " the store at which they join; and WINDLASS_TOKEN_FILE, which is removed at the end.",
-      "%nA line of a rank's output stands whole behind the rank in brackets. Rank 0 reads standard"
-          + " input, the others none.",
-      "%nThe first rank that ends with another status than 0 ends all: they and what they have"
-          + " started get SIGTERM, and 5 s later SIGKILL. Its status is that of run; 128 and the"
-          + " signal's number where a signal ended it. With --keep-going the others go on, as those"
-          + " do that shrink their communicator, and the status is that of the rank that ends last."
-          + " What ranks leave behind ends with the last.",
-      "%nThere is no deadline for ranks that run. Where all ranks have ended but some that are"
-          + " stopped, as by SIGSTOP, it says from time to time which those are; with --deadline it"
-          + " ends them."
+      "  windlass run -n 4 -- sh -c 'echo rank $RANK of $WORLD_SIZE'",
+      "  windlass run -n 2 --keep-going java -cp app.jar Trainer"
     })
 final class RunCommand implements Callable<Integer> {
   /** Largest number of ranks. Each needs a process, two threads and two buffers. */
@@ -56,29 +45,29 @@ final class RunCommand implements Callable<Integer> {
   private static final Duration GRACE = Duration.ofSeconds(5);
 
   @Option(
-      names = "-n",
+      names = {"-n", "--ranks"},
       paramLabel = "N",
       required = true,
-      description = "Ranks, 1 to " + MOST + ".")
+      description = "Ranks, 1 to " + MOST + " (required).")
   private int ranks;
 
   @Option(
       names = "--keep-going",
-      description = "Ends no other rank where one fails; each that does is told of.")
+      description = "If a rank fails, let the others continue.")
   private boolean keepGoing;
 
   @Option(
       names = "--deadline",
-      paramLabel = "SECONDS",
+      paramLabel = "S",
       description =
-          "Seconds after which it ends ranks that are stopped, once all others have ended; without"
-              + " it they are waited for.")
+          "Seconds without progress until it ends suspended ranks, once all others have ended"
+              + " (default: no limit).")
   private @Nullable Double deadline;
 
   @Parameters(
       arity = "1..*",
       paramLabel = "COMMAND",
-      description = "What each rank runs, and its arguments.")
+      description = "What each rank runs, with its arguments.")
   private List<String> command;
 
   @Override
@@ -163,7 +152,7 @@ final class RunCommand implements Callable<Integer> {
     return "windlass run: rank " + failure.rank() + " (process " + failure.pid()
         + ") ended with status " + failure.status()
         + (failure.status() > 128 ? ", as by signal " + (failure.status() - 128) : "")
-        + (keepGoing ? "; no other is ended" : "; all are ended");
+        + (keepGoing ? "; the other ranks continue" : "; all other ranks are ended");
   }
 
   /** Returns the exit status for lost output. Prints an error unless the reader has ended. */

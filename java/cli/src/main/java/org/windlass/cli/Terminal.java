@@ -38,6 +38,12 @@ final class Terminal {
     }
   }
 
+  /** Returns true if an output may have colours: it is a terminal, and NO_COLOR is not set. */
+  static boolean isColoured(int descriptor) {
+    return System.getenv().getOrDefault("NO_COLOR", "").isEmpty() && redraws(descriptor);
+  }
+
+  /** Returns true if an output is a terminal on which the cursor can be moved. */
   static boolean redraws(int descriptor) {
     String kind = System.getenv("TERM");
     if (kind == null || kind.equals("dumb")) {

@@ -50,9 +50,7 @@ final class TuneGridsOption {
   @Option(
       names = NAME,
       paramLabel = "FILE",
-      description =
-          "Collectives on cuda: tries how many cores a rank is best given on device tensors, and writes"
-              + " FILE, a table that WINDLASS_CUDA_GRIDS may name.")
+      description = "Collectives on cuda: write a table of the best grids.")
   private @Nullable Path file;
 
   boolean isGiven() {
@@ -105,7 +103,7 @@ final class TuneGridsOption {
       throw FileFault.reading(file, fault);
     } catch (InvalidArgumentException wrong) {
       throw new InvalidArgumentException(
-          NAME + ": " + file + " is there and no table of grids, which alone is replaced: "
+          NAME + ": " + file + " exists and is not a table of grids, so it is not replaced: "
               + wrong.getMessage());
     }
   }

@@ -65,7 +65,7 @@ public abstract sealed class WindlassException extends RuntimeException
       List<Integer> faultyRanks) {
     for (ErrorCode known : ErrorCode.values()) {
       if (known.number() == code) {
-        return of(known, message, cause, operation, faultyRanks);
+        return known.exception(message, cause, operation, faultyRanks);
       }
     }
     return new InternalException(
@@ -78,30 +78,6 @@ public abstract sealed class WindlassException extends RuntimeException
   /** Returns the exception for a failure without a cause that was not observed in an operation. */
   public static WindlassException of(int code, String message, List<Integer> faultyRanks) {
     return of(code, message, null, "", faultyRanks);
-  }
-
-  private static WindlassException of(
-      ErrorCode code,
-      String message,
-      @Nullable Throwable cause,
-      String operation,
-      List<Integer> faultyRanks) {
-    return switch (code) {
-      case INVALID_ARGUMENT ->
-          new InvalidArgumentException(message, cause, operation, faultyRanks);
-      case MISMATCH -> new MismatchException(message, cause, operation, faultyRanks);
-      case DEADLINE_EXCEEDED ->
-          new DeadlineExceededException(message, cause, operation, faultyRanks);
-      case PEER_LOST -> new PeerLostException(message, cause, operation, faultyRanks);
-      case ABORTED -> new AbortedException(message, cause, operation, faultyRanks);
-      case VERIFICATION_FAILED ->
-          new VerificationFailedException(message, cause, operation, faultyRanks);
-      case UNSUPPORTED -> new UnsupportedException(message, cause, operation, faultyRanks);
-      case RESOURCE -> new ResourceException(message, cause, operation, faultyRanks);
-      case CLOSED -> new ClosedException(message, cause, operation, faultyRanks);
-      case DEVICE -> new DeviceException(message, cause, operation, faultyRanks);
-      case INTERNAL -> new InternalException(message, cause, operation, faultyRanks);
-    };
   }
 
   /** Returns the failure, its location and the remedy. */

@@ -2,11 +2,9 @@
 package org.windlass.experts;
 
 import java.nio.ByteBuffer;
-import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Natives;
-import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
 /**
@@ -30,7 +28,6 @@ record ExpertLayout(
 
   /** Returns the layout for {@code ranks} ranks. Throws if this target does not support it. */
   static ExpertLayout of(ExpertOptions options, int ranks) {
-    Natives.require();
     ByteBuffer experts =
         Structs.experts(
             options.dtype().code(),
@@ -44,12 +41,10 @@ record ExpertLayout(
     experts.putInt(Structs.Experts.QUANTISED, options.quantised() ? 1 : 0);
     ByteBuffer layout = Structs.allocate(Structs.ExpertsLayout.SIZE);
     layout.putInt(0, Structs.ExpertsLayout.SIZE);
-    try (Scratch scratch = Scratch.take()) {
-      int code =
-          Native.wl_experts_lay_out(
-              NativeMemory.address(experts), NativeMemory.address(layout), scratch.error());
-      Failures.check(code, scratch);
-    }
+    Natives.call(
+        (out, error) ->
+            Native.wl_experts_lay_out(
+                NativeMemory.address(experts), NativeMemory.address(layout), error));
     return new ExpertLayout(
         experts,
         layout.getLong(Structs.ExpertsLayout.TABLE_BYTES),

@@ -440,11 +440,7 @@ public final class ExpertParallel implements AutoCloseable {
   }
 
   private void handOff(Runnable body) {
-    endpoint.handOff(
-        () -> {
-          body.run();
-          return null;
-        });
+    endpoint.handOff(body);
     Reference.reachabilityFence(this);
   }
 

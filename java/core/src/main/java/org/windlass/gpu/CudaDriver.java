@@ -69,11 +69,7 @@ public final class CudaDriver {
    * @throws UnsupportedException if there is no driver, or one that is too old
    */
   public static int deviceCount() {
-    Natives.require();
-    try (Scratch scratch = Scratch.take()) {
-      check(Native.wl_cuda_device_count(scratch.out(), scratch.error()), scratch);
-      return (int) scratch.outValue();
-    }
+    return (int) Natives.call(Native::wl_cuda_device_count);
   }
 
   /**
@@ -85,14 +81,11 @@ public final class CudaDriver {
    * @throws ResourceException if another process uses it exclusively, or its memory is full
    */
   public static Device device(int device) {
-    Natives.require();
     requireNumber(device);
     ByteBuffer found = Structs.allocate(Structs.CudaDevice.SIZE);
     found.putInt(0, Structs.CudaDevice.SIZE);
-    try (Scratch scratch = Scratch.take()) {
-      long address = NativeMemory.address(found);
-      check(Native.wl_cuda_device(device, address, scratch.error()), scratch);
-    }
+    long address = NativeMemory.address(found);
+    Natives.call((out, error) -> Native.wl_cuda_device(device, address, error));
     int room = Structs.CudaDevice.SIZE - Structs.CudaDevice.NAME;
     int version = found.getInt(Structs.CudaDevice.DRIVER_VERSION);
     return new Device(
@@ -112,13 +105,9 @@ public final class CudaDriver {
    * @throws InvalidArgumentException if there is no such GPU
    */
   public static boolean reaches(int from, int to) {
-    Natives.require();
     requireNumber(from);
     requireNumber(to);
-    try (Scratch scratch = Scratch.take()) {
-      check(Native.wl_cuda_peer(from, to, scratch.out(), scratch.error()), scratch);
-      return scratch.outValue() != 0;
-    }
+    return Natives.call((out, error) -> Native.wl_cuda_peer(from, to, out, error)) != 0;
   }
 
   /** Throws InvalidArgumentException for a negative number, since the C ABI takes unsigned ones. */
@@ -127,9 +116,5 @@ public final class CudaDriver {
       throw new InvalidArgumentException(
           "there is no device " + device + ": they are numbered from 0");
     }
-  }
-
-  private static void check(int code, Scratch scratch) {
-    Failures.check(code, scratch);
   }
 }

@@ -5,11 +5,9 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
-import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Natives;
-import org.windlass.internal.Scratch;
 
 /**
  * Chooses how many cores (blocks of Windlass's kernel) an operation uses on a rank's GPU, for
@@ -30,12 +28,8 @@ public final class CudaGrids {
    * @throws UnsupportedException if this process runs another target's kernels
    */
   public static int cores(int device) {
-    Natives.require();
     CudaDriver.requireNumber(device);
-    try (Scratch scratch = Scratch.take()) {
-      check(Native.wl_cuda_cores(device, scratch.out(), scratch.error()), scratch);
-      return (int) scratch.outValue();
-    }
+    return (int) Natives.call((out, error) -> Native.wl_cuda_cores(device, out, error));
   }
 
   /**
@@ -47,12 +41,8 @@ public final class CudaGrids {
    *     that is not a valid table
    */
   public static int rows(int device) {
-    Natives.require();
     CudaDriver.requireNumber(device);
-    try (Scratch scratch = Scratch.take()) {
-      check(Native.wl_cuda_grids_rows(device, scratch.out(), scratch.error()), scratch);
-      return (int) scratch.outValue();
-    }
+    return (int) Natives.call((out, error) -> Native.wl_cuda_grids_rows(device, out, error));
   }
 
   /**
@@ -78,13 +68,6 @@ public final class CudaGrids {
   }
 
   private static void use(byte @Nullable [] table) {
-    Natives.require();
-    try (Scratch scratch = Scratch.take()) {
-      check(Native.wl_cuda_grids_use(table, scratch.error()), scratch);
-    }
-  }
-
-  private static void check(int code, Scratch scratch) {
-    Failures.check(code, scratch);
+    Natives.call((out, error) -> Native.wl_cuda_grids_use(table, error));
   }
 }

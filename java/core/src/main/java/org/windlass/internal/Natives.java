@@ -30,6 +30,21 @@ public final class Natives {
     return Optional.ofNullable(REFUSAL).map(Throwable::getMessage);
   }
 
+  /** A native function that returns an error code. It fills a word and an error at addresses. */
+  @FunctionalInterface
+  public interface Call {
+    int make(long out, long error);
+  }
+
+  /** Makes a call on the calling thread. Returns the word that it filled, or throws its failure. */
+  public static long call(Call call) {
+    require();
+    try (Scratch scratch = Scratch.take()) {
+      Failures.check(call.make(scratch.out(), scratch.error()), scratch);
+      return scratch.outValue();
+    }
+  }
+
   /**
    * Throws unless the native library is loaded.
    *

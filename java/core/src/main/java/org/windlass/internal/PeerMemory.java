@@ -22,18 +22,11 @@ public final class PeerMemory {
     return of((memory, error) -> Native.wl_comm_peer_memory(comm, memory, error));
   }
 
-  @FunctionalInterface
-  public interface Question {
-    int ask(long memory, long error);
-  }
-
-  public static String of(Question question) {
+  /** Returns what {@code question} fills in, in the same form. */
+  public static String of(Natives.Call question) {
     ByteBuffer memory = Structs.allocate(Structs.PeerMemory.SIZE);
     memory.putInt(0, Structs.PeerMemory.SIZE);
-    try (Scratch scratch = Scratch.take()) {
-      int code = question.ask(NativeMemory.address(memory), scratch.error());
-      Failures.check(code, scratch);
-    }
+    Natives.call((out, error) -> question.make(NativeMemory.address(memory), error));
     int room = Structs.PeerMemory.SIZE - Structs.PeerMemory.WHY;
     return name(memory.getInt(Structs.PeerMemory.FORM)) + ": "
         + Structs.text(memory, Structs.PeerMemory.WHY, room);

@@ -2,7 +2,6 @@
 package org.windlass.internal;
 
 import java.io.IOException;
-import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import org.windlass.error.ResourceException;
 
@@ -36,15 +35,10 @@ public final class UcxLibrary {
    */
   public static String describe() {
     open();
-    try (Scratch scratch = Scratch.take()) {
-      Failures.check(Native.wl_ucx_describe(0, 0, scratch.out(), scratch.error()), scratch);
-      ByteBuffer text = Structs.allocate((int) scratch.outValue());
-      int code =
-          Native.wl_ucx_describe(
-              NativeMemory.address(text), text.capacity(), scratch.out(), scratch.error());
-      Failures.check(code, scratch);
-      Reference.reachabilityFence(text);
-      return Structs.text(text, 0, text.capacity());
-    }
+    long room = Natives.call((out, error) -> Native.wl_ucx_describe(0, 0, out, error));
+    ByteBuffer text = Structs.allocate((int) room);
+    Natives.call(
+        (out, e) -> Native.wl_ucx_describe(NativeMemory.address(text), room, out, e));
+    return Structs.text(text, 0, text.capacity());
   }
 }

@@ -23,6 +23,7 @@ import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Log;
 import org.windlass.internal.rendezvous.LinkSearch;
+import org.windlass.internal.store.Sockets;
 import org.windlass.link.Link;
 import org.windlass.link.LinkTransfer;
 import org.windlass.link.LinkTransferBuilder;
@@ -362,11 +363,7 @@ public final class Followers implements AutoCloseable {
     try {
       return CompletableFuture.runAsync(
           () -> to.run(step),
-          send -> {
-            Thread thread = new Thread(null, send, "windlass-send-to-" + to.name, 0, false);
-            thread.setDaemon(true);
-            thread.start();
-          });
+          send -> Sockets.daemon(send, "windlass-send-to-" + to.name).start());
     } catch (OutOfMemoryError e) {
       to.set(LOST, new ResourceException("no thread for the send to " + to.name, e));
       return CompletableFuture.completedFuture(null);

@@ -18,10 +18,10 @@ import org.windlass.internal.Fingerprint;
 import org.windlass.internal.Native;
 import org.windlass.internal.call.Gathered;
 import org.windlass.internal.rendezvous.AllGather;
+import org.windlass.internal.rendezvous.OthersGoneException;
 import org.windlass.internal.rendezvous.StoreAllGather;
 import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.MalformedException;
-import org.windlass.internal.store.OthersGoneException;
 import org.windlass.internal.transfer.Alike;
 
 /**

@@ -16,8 +16,8 @@ import org.windlass.internal.Native;
 import org.windlass.internal.memory.Leaks;
 import org.windlass.internal.rendezvous.LinkRendezvous;
 import org.windlass.internal.rendezvous.LinkSearch;
+import org.windlass.internal.rendezvous.Presence;
 import org.windlass.internal.store.Member;
-import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 
 /**
@@ -67,9 +67,9 @@ final class JobStore implements AutoCloseable {
         rendezvous = new LinkRendezvous(environment, Native.wl_version());
       }
       try {
-        rendezvous.find(atMost(ATTEMPT_LIMIT, until));
+        rendezvous.find(until.left(ATTEMPT_LIMIT));
         requireOpen();
-        replace(rendezvous.connect(member, atMost(ATTEMPT_LIMIT, until)));
+        replace(rendezvous.connect(member, until.left(ATTEMPT_LIMIT)));
       } finally {
         if (isClosed) {
           free();
@@ -133,7 +133,7 @@ final class JobStore implements AutoCloseable {
     if (store.isEmpty()) {
       return true;
     }
-    Duration limit = atMost(PROBE_LIMIT, until);
+    Duration limit = until.left(PROBE_LIMIT);
     try {
       store.get().get("jobs", limit); // any key
       return false;
@@ -149,9 +149,9 @@ final class JobStore implements AutoCloseable {
    * Waits a short time for the presence key {@code theirs} to disappear, and returns whether it
    * did: its job has then given up.
    */
-  boolean hasGivenUp(Round.Presence theirs, Deadline until) {
+  boolean hasGivenUp(Presence theirs, Deadline until) {
     try {
-      Duration limit = atMost(REMOVAL_LIMIT, until);
+      Duration limit = until.left(REMOVAL_LIMIT);
       store().orElseThrow().awaitOther(theirs.key(), theirs.value(), limit);
       return true;
     } catch (DeadlineExceededException e) {
@@ -160,10 +160,6 @@ final class JobStore implements AutoCloseable {
       resources.requireOpen();
       return true; // the key was lost with the store
     }
-  }
-
-  private static Duration atMost(Duration limit, Deadline until) {
-    return Duration.ofNanos(Math.min(until.leftNs(), limit.toNanos()));
   }
 
   private void open(Deadline until) {
@@ -193,7 +189,7 @@ final class JobStore implements AutoCloseable {
   }
 
   /** Removes a presence key of this job, if the store still answers. */
-  void remove(Round.Presence own) {
+  void remove(Presence own) {
     try {
       store().ifPresent(store -> LinkSearch.remove(store, own));
     } catch (WindlassException e) {

@@ -7,11 +7,9 @@ import java.util.List;
 import java.util.Objects;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
-import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Natives;
-import org.windlass.internal.Scratch;
 
 /**
  * A library of kernels for {@link org.windlass.Communicator#launch}. Its author built it for one
@@ -49,17 +47,11 @@ public final class KernelLibrary {
   public static KernelLibrary load(Path path, Target target) {
     Path file = Objects.requireNonNull(path, "path").toAbsolutePath();
     Objects.requireNonNull(target, "target");
-    Natives.require();
-    try (Scratch scratch = Scratch.take()) {
-      int code =
-          Native.wl_kernel_library_load(
-              NativeMemory.utf8(file.toString()),
-              NativeMemory.utf8(target.toString()),
-              scratch.out(),
-              scratch.error());
-      Failures.check(code, scratch);
-      return new KernelLibrary(file, target, scratch.outValue());
-    }
+    byte[] name = NativeMemory.utf8(file.toString());
+    byte[] built = NativeMemory.utf8(target.toString());
+    long handle =
+        Natives.call((out, error) -> Native.wl_kernel_library_load(name, built, out, error));
+    return new KernelLibrary(file, target, handle);
   }
 
   /** Returns the kernels in the library's order. */

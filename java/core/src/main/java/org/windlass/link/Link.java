@@ -101,17 +101,8 @@ public final class Link implements AutoCloseable {
   /** True once this rank knows that the senders have finished, so that no version follows. */
   private volatile boolean finished;
 
-  private final Unclosed unclosed;
-
   /** Reports a link that was never closed, in place of reports for its communicators. */
-  private static final class Unclosed extends Leaks.Resource {
-    Unclosed(String what) {
-      super(what);
-    }
-
-    @Override
-    protected void free() {}
-  }
+  private final Leaks.Resource unclosed;
 
   /** Opens a link over {@code communicator}, which the link then owns and closes. Collective. */
   private Link(
@@ -135,8 +126,6 @@ public final class Link implements AutoCloseable {
     } else {
       this.side = handover.side();
     }
-    this.unclosed =
-        new Unclosed("Link '" + name + "' of rank " + communicator.rank() + whose);
     communicator.endpoint().own();
     if (side != null) {
       side.communicator().endpoint().own();
@@ -144,7 +133,8 @@ public final class Link implements AutoCloseable {
         communicator.endpoint().abortsToo(side.communicator().endpoint());
       }
     }
-    Leaks.watch(this, unclosed);
+    String what = "Link '" + name + "' of rank " + communicator.rank() + whose;
+    this.unclosed = Leaks.watch(this, what, () -> {});
   }
 
   /**

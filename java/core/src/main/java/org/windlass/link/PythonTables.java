@@ -36,7 +36,7 @@ import org.windlass.plan.Plan;
  * Computes the parts of a plan for Python ranks, which send over a link but make no plans. During
  * registration, each Python rank sends the addresses of its views. The first receiver computes the
  * {@link TransferWords} of each Python rank, and all ranks receive them. If the first receiver
- * throws, all ranks throw the same exception. docs/python.md describes both encodings.
+ * throws, all ranks throw the same exception. docs/reference/python.md describes both encodings.
  */
 final class PythonTables {
   /** Version of both encodings. Increase it with every change to one of them. */

@@ -69,7 +69,7 @@ public record CommManifest(List<CommGroup> groups) {
    */
   public static CommManifest read(Path file) throws IOException {
     Objects.requireNonNull(file, "file");
-    return parse(file.toString(), JsonText.bytesOf(file, InvalidArgumentException::new));
+    return parse(file.toString(), JsonText.bytesOf(file));
   }
 
   /**

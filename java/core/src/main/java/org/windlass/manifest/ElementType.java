@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.manifest;
 
+import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
 import java.util.Optional;
-import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.internal.Named;
 
 /** The dtypes of a manifest, with the names that a manifest uses. */
 public enum ElementType {
@@ -68,16 +68,8 @@ public enum ElementType {
    */
   public static ElementType parse(String name) {
     Objects.requireNonNull(name, "name");
-    return Stream.of(values())
-        .filter(type -> type.toString().equals(name))
-        .findFirst()
-        .orElseThrow(
-            () ->
-                new InvalidArgumentException(
-                    "dtype is " + ManifestNames.quoted(name) + "; known are "
-                        + Stream.of(values())
-                            .map(ElementType::toString)
-                            .collect(Collectors.joining(", "))));
+    return Named.of(
+        name, List.of(values()), "dtype is " + ManifestNames.quoted(name) + "; known are ");
   }
 
   /** Returns the name that a manifest uses for this type. */

@@ -51,14 +51,15 @@ final class ManifestJson {
   }
 
   static CommManifest read(String where, byte[] bytes) {
-    JsonText.Refusal refusal =
-        (message, cause) -> {
-          String what = message.substring(where.length() + ": ".length());
-          return new InvalidArgumentException(
-              what.startsWith(ROOT) ? message : where + ": " + ROOT + ": " + what, cause);
-        };
-    JsonText.requireReadable(where, bytes.length, refusal);
-    return JsonText.parse(where, bytes, refusal, json -> new ManifestJson(json).manifest());
+    try {
+      JsonText.requireReadable(where, bytes.length);
+      return JsonText.parse(where, bytes, json -> new ManifestJson(json).manifest());
+    } catch (InvalidArgumentException e) {
+      String what = e.getMessage().substring(where.length() + ": ".length());
+      throw what.startsWith(ROOT)
+          ? e
+          : new InvalidArgumentException(where + ": " + ROOT + ": " + what, e.getCause());
+    }
   }
 
   private CommManifest manifest() throws IOException {

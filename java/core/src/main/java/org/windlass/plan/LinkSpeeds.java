@@ -83,7 +83,7 @@ public final class LinkSpeeds {
    */
   public static LinkSpeeds read(Path file) throws IOException {
     Objects.requireNonNull(file, "file");
-    return parse(file.toString(), JsonText.bytesOf(file, InvalidArgumentException::new));
+    return parse(file.toString(), JsonText.bytesOf(file));
   }
 
   /**
@@ -99,7 +99,7 @@ public final class LinkSpeeds {
   }
 
   private static LinkSpeeds parse(String where, byte[] json) {
-    return JsonText.parse(where, json, InvalidArgumentException::new, LinkSpeeds::read);
+    return JsonText.parse(where, json, LinkSpeeds::read);
   }
 
   private static LinkSpeeds read(JsonText json) throws IOException {

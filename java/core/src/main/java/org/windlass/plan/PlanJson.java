@@ -52,11 +52,7 @@ final class PlanJson {
   }
 
   static Plan decode(String text) {
-    return JsonText.parse(
-        WHERE,
-        text.getBytes(StandardCharsets.UTF_8),
-        InvalidArgumentException::new,
-        PlanJson::decode);
+    return JsonText.parse(WHERE, text.getBytes(StandardCharsets.UTF_8), PlanJson::decode);
   }
 
   private static Plan decode(JsonText json) throws IOException {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.plan;
 
-import java.util.Arrays;
+import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
-import java.util.stream.Collectors;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.internal.Named;
 
 /** The ways in which a transfer moves a tensor to its targets. All give the same bits. */
 public enum TransferMode {
@@ -48,16 +48,7 @@ public enum TransferMode {
    */
   public static TransferMode parse(String text) {
     Objects.requireNonNull(text, "text");
-    for (TransferMode mode : values()) {
-      if (mode.toString().equals(text)) {
-        return mode;
-      }
-    }
-    throw new InvalidArgumentException(
-        "'" + text + "' is no transfer mode: "
-            + Arrays.stream(values())
-                .map(TransferMode::toString)
-                .collect(Collectors.joining(", ")));
+    return Named.of(text, List.of(values()), "'" + text + "' is no transfer mode: ");
   }
 
   /** Returns {@code direct}, {@code staged} or {@code gather-broadcast}. */

@@ -7,15 +7,12 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.function.ToIntFunction;
 import java.util.stream.IntStream;
 import org.windlass.error.UnsupportedException;
 import org.windlass.internal.Copies;
-import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Natives;
-import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
 /**
@@ -76,16 +73,7 @@ public record KernelProfile(
    * @throws UnsupportedException if the target of this process counts nothing
    */
   public static void start(boolean traces) {
-    call(scratch -> Native.wl_profile_start(traces ? 1 : 0, scratch.error()));
-  }
-
-  /** Calls a native function that returns an error code. Returns its output word. */
-  private static long call(ToIntFunction<Scratch> function) {
-    Natives.require();
-    try (Scratch scratch = Scratch.take()) {
-      Failures.check(function.applyAsInt(scratch), scratch);
-      return scratch.outValue();
-    }
+    Natives.call((out, error) -> Native.wl_profile_start(traces ? 1 : 0, error));
   }
 
   /**
@@ -102,7 +90,7 @@ public record KernelProfile(
       int most = capacity;
       int count =
           Math.toIntExact(
-              call(s -> Native.wl_profile_kernels(address, most, s.out(), s.error())));
+              Natives.call((out, e) -> Native.wl_profile_kernels(address, most, out, e)));
       if (count <= most) {
         return IntStream.range(0, count).mapToObj(i -> of(structs, i * size)).toList();
       }
@@ -123,7 +111,7 @@ public record KernelProfile(
       byte[] into = text;
       int length =
           Math.toIntExact(
-              call(s -> Native.wl_profile_trace(into, into.length, s.out(), s.error())));
+              Natives.call((out, e) -> Native.wl_profile_trace(into, into.length, out, e)));
       if (length <= into.length) {
         return new String(into, 0, length, StandardCharsets.UTF_8);
       }

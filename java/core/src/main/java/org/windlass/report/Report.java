@@ -16,12 +16,13 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Native;
+import org.windlass.internal.Wrapped;
 import org.windlass.internal.report.RankLook;
 
 /**
  * Reports the state of every rank of a communicator; see {@link org.windlass.Communicator#report}.
  * Ranks continue while the report is made, so the states of two ranks may differ in age by some
- * microseconds. {@link #toString} is a table with one line per rank.
+ * microseconds. {@link #toString} is a table with a row for each rank.
  *
  * @param ranks the ranks, in rank order
  * @param failure the failure that ended the communicator; empty while it is alive
@@ -298,32 +299,31 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
   public String toString() {
     boolean areProcesses = ranks.stream().anyMatch(rank -> rank.process().isPresent());
     boolean spanHosts = ranks.stream().anyMatch(Rank::elsewhere);
-    List<List<String>> rows = new ArrayList<>();
-    rows.add(List.of("rank", "host", "process", "where", "since", "contested", "waits for"));
-    for (Rank rank : ranks) {
-      rows.add(
-          List.of(
-              String.valueOf(rank.rank()),
-              String.valueOf(rank.host()),
-              rank.process().map(Process::toString).orElse("none yet"),
-              where(rank),
-              duration(rank),
-              rank.elsewhere() ? "" : String.valueOf(rank.contested()),
-              names(rank.waitsFor())));
-    }
     String format =
-        "%1$4s  " + (spanHosts ? "%2$4s  " : "")
-            + (areProcesses ? "%3$-" + width(rows, 2) + "s  " : "") + "%4$-" + width(rows, 3)
-            + "s  %5$8s  %6$9s  %7$s";
-    String table =
-        rows.stream()
-            .map(row -> String.format(Locale.ROOT, format, row.toArray()).stripTrailing())
-            .collect(Collectors.joining("\n"));
-    return failure.map(why -> why.getMessage() + "\n").orElse("") + table;
+        "%1$4s" + (spanHosts ? "  %2$4s" : "")
+            + (areProcesses ? "  %3$-" + processWidth() + "s" : "") + "  %4$7s  %5$4s  ";
+    List<String> lines = new ArrayList<>();
+    lines.add(String.format(format, "rank", "host", "process", "since", "busy") + "where");
+    for (Rank rank : ranks) {
+      String facts =
+          String.format(
+              format,
+              rank.rank(),
+              rank.host(),
+              process(rank),
+              duration(rank),
+              rank.elsewhere() ? "" : String.valueOf(rank.contested()));
+      lines.add(Wrapped.text(facts, where(rank) + awaited(rank.waitsFor())));
+    }
+    return failure.map(why -> why.getMessage() + "\n").orElse("") + String.join("\n", lines);
   }
 
-  private static int width(List<List<String>> rows, int column) {
-    return rows.stream().mapToInt(row -> row.get(column).length()).max().orElse(1);
+  private int processWidth() {
+    return ranks.stream().mapToInt(rank -> process(rank).length()).max().orElse(1);
+  }
+
+  private static String process(Rank rank) {
+    return rank.process().map(Process::toString).orElse("none yet");
   }
 
   private static String where(Rank rank) {
@@ -354,9 +354,10 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
     return since.toMillis() >= 1 ? since.toMillis() + " ms" : since.toNanos() / 1000 + " us";
   }
 
-  private static String names(List<Integer> ranks) {
+  private static String awaited(List<Integer> ranks) {
     String named =
         ranks.stream().limit(NAMED).map(String::valueOf).collect(Collectors.joining(", "));
-    return ranks.size() <= NAMED ? named : named + " and " + (ranks.size() - NAMED) + " more";
+    return (ranks.isEmpty() ? "" : ", waits" + Wrapped.STAYS + "for" + Wrapped.STAYS) + named
+        + (ranks.size() <= NAMED ? "" : " and " + (ranks.size() - NAMED) + " more");
   }
 }

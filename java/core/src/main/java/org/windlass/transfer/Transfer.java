@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.transfer;
 
-import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 import java.time.Duration;
 import java.util.Arrays;
@@ -65,8 +64,7 @@ public final class Transfer implements AutoCloseable {
   private final Tensor[] padding;
 
   private final Tensor[] devicePadding;
-  private final Bound bound;
-  private final Cleaner.Cleanable cleanable;
+  private final Leaks.Resource bound;
   private final long[] tensorBytes;
   private final long totalBytes;
   private long lastVersion;
@@ -87,8 +85,7 @@ public final class Transfer implements AutoCloseable {
     this.tensorBytes = tensors.stream().mapToLong(BoundTensor::targetBytes).toArray();
     this.totalBytes = Arrays.stream(tensorBytes).sum();
     String what = "Transfer of " + tensors.size() + " tensors of rank " + communicator.rank();
-    this.bound = new Bound(isOfLink ? null : what, handle);
-    this.cleanable = Leaks.watch(this, bound);
+    this.bound = Leaks.watch(this, isOfLink ? null : what, handle::end);
   }
 
   private static Tensor[] padding(List<BoundTensor> tensors, int rank, boolean isOnDevice) {
@@ -197,11 +194,7 @@ public final class Transfer implements AutoCloseable {
   void run(long version, long deadlineNs) {
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
-      endpoint.handOff(
-          () -> {
-            run(version, deadlineNs);
-            return null;
-          });
+      endpoint.handOff(() -> run(version, deadlineNs));
       return;
     }
     begin(thread);
@@ -236,11 +229,7 @@ public final class Transfer implements AutoCloseable {
   public void move(long number, long named, long[] version, long deadlineNs) {
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
-      endpoint.handOff(
-          () -> {
-            move(number, named, version, deadlineNs);
-            return null;
-          });
+      endpoint.handOff(() -> move(number, named, version, deadlineNs));
       return;
     }
     begin(thread);
@@ -449,26 +438,11 @@ public final class Transfer implements AutoCloseable {
    */
   @Override
   public void close() {
-    bound.closed();
-    cleanable.clean();
+    bound.close();
   }
 
   @Override
   public String toString() {
     return "Transfer of " + tensors.size() + " tensors, " + totalBytes + " bytes";
-  }
-
-  private static final class Bound extends Leaks.Resource {
-    private final TransferHandle handle;
-
-    Bound(@Nullable String what, TransferHandle handle) {
-      super(what);
-      this.handle = handle;
-    }
-
-    @Override
-    protected void free() {
-      handle.end();
-    }
   }
 }

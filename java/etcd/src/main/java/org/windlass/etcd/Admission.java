@@ -17,6 +17,7 @@ import java.util.function.Function;
 import org.windlass.error.MismatchException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.store.Member;
+import org.windlass.internal.store.Sockets;
 
 /**
  * Admits a member to a store in etcd. Rank 0 becomes the owner. Every other member waits for an
@@ -50,11 +51,7 @@ record Admission(
   /** Admits members to the store that this process owns, until the connection ends. */
   static void admitOthers(EtcdConnection etcd, Owner owner) {
     Call call = new Call("admission", Deadline.of(Duration.ofDays(36_500)));
-    String name = "windlass-store-etcd-admission";
-    Thread thread = new Thread(null, () -> admit(etcd, owner, call), name, 0, false);
-    thread.setDaemon(true);
-    thread.setContextClassLoader(null);
-    thread.start();
+    Sockets.daemon(() -> admit(etcd, owner, call), "windlass-store-etcd-admission").start();
   }
 
   private static void admit(EtcdConnection etcd, Owner owner, Call call) {

@@ -18,11 +18,11 @@ import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Predicate;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.store.Limits;
-import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.Waits;
 
@@ -45,8 +45,6 @@ final class EtcdStore implements Store {
   private final EtcdConnection etcd;
   private final KeptLease lease;
   private final Owner owner;
-
-  private final Map<String, RoundsByKeys> rounds = new ConcurrentHashMap<>();
 
   /** Number of bytes under each key that this member has written. */
   private final Map<String, Long> written = new ConcurrentHashMap<>();
@@ -79,21 +77,29 @@ final class EtcdStore implements Store {
   @Override
   public Optional<byte[]> get(String key, Duration deadline) {
     Limits.key(key);
-    return Optional.ofNullable(value(found(read(call("get " + key, deadline), key))));
+    return Optional.ofNullable(value(found(read(call("get " + key, deadline), read(key)), 0)));
   }
 
   @Override
-  public Optional<byte[]> awaitOther(String key, byte @Nullable [] seen, Duration deadline) {
-    Limits.key(key);
-    Limits.value(seen);
-    Call call = call("await " + key, deadline);
+  public Change awaitAny(Map<String, byte @Nullable []> seen, Duration deadline) {
+    Limits.watched(seen);
+    List<String> keys = List.copyOf(seen.keySet());
+    Call call = call("await " + keys.get(0), deadline);
+    Stream<ByteSequence> places =
+        Stream.concat(keys.stream().map(owner::value), Stream.of(owner.key()));
+    Op[] reads = keys.stream().map(key -> read(key)).toArray(Op[]::new);
     return etcd.await(
-        call, Waits.lacking(seen), List.of(), () -> read(call, key),
+        call, Waits.lacking(seen.get(keys.get(0))), List.of(), () -> read(call, reads),
         response -> {
-          byte[] now = value(found(response));
-          return Arrays.equals(now, seen) ? null : Optional.ofNullable(now);
+          for (int i = 0; i < reads.length; i++) {
+            byte[] now = value(found(response, i));
+            if (!Arrays.equals(now, seen.get(keys.get(i)))) {
+              return new Change(keys.get(i), now);
+            }
+          }
+          return null;
         },
-        owner.value(key), owner.key());
+        places.toArray(ByteSequence[]::new));
   }
 
   @Override
@@ -129,27 +135,6 @@ final class EtcdStore implements Store {
     return keys;
   }
 
-  /** Runs {@code onRankZero} at once, since rank 0 owns the store and is present. */
-  @Override
-  public List<byte[]> gather(Round round, Runnable onRankZero) {
-    onRankZero.run();
-    RoundsByKeys all =
-        rounds.computeIfAbsent(round.name(), name -> new RoundsByKeys(this, round));
-    List<byte[]> said = all.next(round);
-    if (round.isLast()) {
-      rounds.remove(round.name());
-    }
-    return said;
-  }
-
-  @Override
-  public void quit(String name) {
-    RoundsByKeys last = rounds.remove(name);
-    if (last != null) {
-      last.quit();
-    }
-  }
-
   @Override
   public void close() {
     etcd.close();
@@ -159,21 +144,21 @@ final class EtcdStore implements Store {
     return new Call(name, Deadline.of(deadline));
   }
 
-  private TxnResponse read(Call call, String key) {
-    return read(call, Op.get(owner.value(key), GetOption.DEFAULT));
+  private Op read(String key) {
+    return Op.get(owner.value(key), GetOption.DEFAULT);
   }
 
-  private TxnResponse read(Call call, Op op) {
-    TxnResponse response = owner.read(etcd, call, op);
+  private TxnResponse read(Call call, Op... ops) {
+    TxnResponse response = owner.read(etcd, call, ops);
     if (!response.isSucceeded()) {
       throw Waits.during(call.name(), lostOwner());
     }
     return response;
   }
 
-  /** Returns the key that a transaction's first read found; null if the key was absent. */
-  private static @Nullable KeyValue found(TxnResponse response) {
-    List<KeyValue> found = response.getGetResponses().get(0).getKvs();
+  /** Returns the key that a read of a transaction found; null if the key was absent. */
+  private static @Nullable KeyValue found(TxnResponse response, int read) {
+    List<KeyValue> found = response.getGetResponses().get(read).getKvs();
     return found.isEmpty() ? null : found.get(0);
   }
 
@@ -197,7 +182,7 @@ final class EtcdStore implements Store {
     Limits.value(value);
     // A key that may be absent is taken to be absent, which saves a request if it is.
     boolean mayBeAbsent = value != null && condition.test(null);
-    KeyValue seen = mayBeAbsent ? null : found(read(call, key));
+    KeyValue seen = mayBeAbsent ? null : found(read(call, read(key)), 0);
     while (condition.test(value(seen))) {
       if (value == null && seen == null) {
         return true;
@@ -221,7 +206,7 @@ final class EtcdStore implements Store {
       if (!owner.isIn(response.getGetResponses().get(1).getKvs())) {
         throw Waits.during(call.name(), lostOwner());
       }
-      seen = found(response);
+      seen = found(response, 0);
     }
     return false;
   }

@@ -45,8 +45,8 @@ record Owner(String root, long created, long lease) {
   }
 
   /** Reads from the store. The transaction fails if the store no longer has this owner. */
-  TxnResponse read(EtcdConnection etcd, Call call, Op op) {
-    return etcd.read(call, () -> etcd.kv().txn().If(isPresent()).Then(op).commit());
+  TxnResponse read(EtcdConnection etcd, Call call, Op... ops) {
+    return etcd.read(call, () -> etcd.kv().txn().If(isPresent()).Then(ops).commit());
   }
 
   /**

@@ -18,7 +18,7 @@ import org.windlass.internal.store.Texts;
  * @param who the member's name in errors
  */
 record Statement(int protocol, String library, String who) {
-  static final int PROTOCOL = 5; // number to raise with every change of how the library uses etcd
+  static final int PROTOCOL = 6; // number to raise with every change of how the library uses etcd
 
   static Statement of(Member member) {
     String host = "a host without a name";

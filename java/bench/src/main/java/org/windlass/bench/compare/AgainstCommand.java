@@ -16,7 +16,6 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.windlass.bench.compare.BuildRounds.Build;
 import org.windlass.bench.sample.Times;
 import org.windlass.error.InternalException;
@@ -102,9 +101,8 @@ final class AgainstCommand implements Runnable {
               + runs + ", " + rounds + " and " + seconds);
     }
     List<Group> groups = groups();
-    for (Path checkout : List.of(root.folder(), other)) {
-      side(checkout);
-    }
+    classes(root.folder());
+    classes(other);
     List<Map<String, BuildRounds>> measured = new ArrayList<>();
     try {
       for (int run = 0; run < runs; run++) {
@@ -187,10 +185,8 @@ final class AgainstCommand implements Runnable {
 
   private List<String> command(Path checkout, Group group) {
     Path libraries = checkout.resolve("java/cli/target/windlass/lib");
-    Program side = side(checkout);
-    String classPath = libraries + "/*:" + checkout.resolve(side.folder);
-    List<String> command =
-        new ArrayList<>(Contender.jvm(libraries.toString(), classPath, side.program));
+    String classPath = libraries + "/*:" + classes(checkout);
+    List<String> command = new ArrayList<>(Contender.jvm(libraries.toString(), classPath));
     command.addAll(
         List.of(
             group.buffers, group.op, Integer.toString(group.ranks), Double.toString(seconds)));
@@ -200,35 +196,14 @@ final class AgainstCommand implements Runnable {
     return command;
   }
 
-  /** Class folder and main class of the program with which a checkout measures. */
-  private enum Program {
-    HERE("java/bench/target/classes", SideMain.class.getName()),
-    /** Program of older checkouts, whose bench module has a single package. */
-    ONE_PACKAGE("java/bench/target/classes", "org.windlass.bench.SideMain"),
-    /** Program of even older checkouts, whose benchmarks are not a module yet. */
-    BESIDE_TESTS("tests/bench/target/classes", "org.windlass.cli.bench.SideMain");
-
-    private final String folder;
-    private final String program;
-
-    Program(String folder, String program) {
-      this.folder = folder;
-      this.program = program;
+  /** Returns the folder with the classes of a checkout's bench module. */
+  private static Path classes(Path checkout) {
+    Path folder = checkout.resolve("java/bench/target/classes");
+    if (!Files.exists(folder.resolve(SideMain.class.getName().replace('.', '/') + ".class"))) {
+      throw new InvalidArgumentException(
+          checkout + " holds no build: run its scripts/demo first, and name the checkout");
     }
-
-    private boolean isIn(Path checkout) {
-      return Files.exists(checkout.resolve(folder).resolve(program.replace('.', '/') + ".class"));
-    }
-  }
-
-  private static Program side(Path checkout) {
-    return Stream.of(Program.values())
-        .filter(each -> each.isIn(checkout))
-        .findFirst()
-        .orElseThrow(
-            () ->
-                new InvalidArgumentException(
-                    checkout + " holds no build: run its scripts/demo first, and name the checkout"));
+    return folder;
   }
 
   private void print(List<Map<String, BuildRounds>> measured) {

@@ -13,6 +13,7 @@ import java.util.function.ToDoubleFunction;
 import java.util.function.ToLongFunction;
 import java.util.stream.Collectors;
 import java.util.stream.DoubleStream;
+import java.util.stream.IntStream;
 import org.windlass.bench.data.ByteSize;
 
 /**
@@ -64,15 +65,11 @@ final class Chart {
       top += PANEL_HEIGHT;
     }
     int width = Math.max(columns * PANEL_WIDTH, 5 * PANEL_WIDTH / 2);
-    return String.format(
-        Locale.ROOT,
+    return format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\""
             + " font-family=\"sans-serif\" font-size=\"10\" fill=\"#222222\">%n"
             + "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>%n%s%s</svg>%n",
-        width,
-        top,
-        legend(measured, about),
-        chart.svg);
+        width, top, legend(measured, about), chart.svg);
   }
 
   private static <K> Map<K, List<Row>> by(Function<Row, K> key, List<Row> rows) {
@@ -93,13 +90,9 @@ final class Chart {
   }
 
   private static String key(int x, String colour, String dashes, String name) {
-    return String.format(
-            Locale.ROOT,
+    return format(
             "<line x1=\"%d\" y1=\"14\" x2=\"%d\" y2=\"14\" stroke=\"%s\" stroke-width=\"2\"%s/>%n",
-            x,
-            x + 18,
-            colour,
-            dashes)
+            x, x + 18, colour, dashes)
         + text(x + 22, 18, "start", name);
   }
 
@@ -149,13 +142,12 @@ final class Chart {
   }
 
   private static String text(double x, double y, String anchor, String words) {
-    return String.format(
-        Locale.ROOT,
-        "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>%n",
-        x,
-        y,
-        anchor,
-        words);
+    return format(
+        "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>%n", x, y, anchor, words);
+  }
+
+  private static String format(String format, Object... values) {
+    return String.format(Locale.ROOT, format, values);
   }
 
   private final class Panel {
@@ -206,27 +198,18 @@ final class Chart {
 
     private void grid(double x1, double y1, double x2, double y2) {
       svg.append(
-          String.format(
-              Locale.ROOT,
-              "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"#e4e4e4\"/>%n",
-              x1,
-              y1,
-              x2,
-              y2));
+          format("<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"#e4e4e4\"/>%n", x1, y1, x2, y2));
     }
 
     private void draw(Line line) {
-      List<String> points = new ArrayList<>();
-      for (int i = 0; i < line.x().length; i++) {
-        points.add(String.format(Locale.ROOT, "%.1f,%.1f", x(line.x()[i]), y(line.y()[i])));
-      }
+      String points =
+          IntStream.range(0, line.x().length)
+              .mapToObj(i -> format("%.1f,%.1f", x(line.x()[i]), y(line.y()[i])))
+              .collect(Collectors.joining(" "));
       svg.append(
-          String.format(
-              Locale.ROOT,
+          format(
               "<polyline points=\"%s\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.6\"%s/>%n",
-              points.stream().collect(Collectors.joining(" ")),
-              line.colour(),
-              line.dashed() ? DASHES : ""));
+              points, line.colour(), line.dashed() ? DASHES : ""));
     }
   }
 }

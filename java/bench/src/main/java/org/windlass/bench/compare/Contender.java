@@ -5,9 +5,9 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
-import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.windlass.error.InvalidArgumentException;
+import org.windlass.internal.Named;
 
 /**
  * A contender in a comparison. In collectives, these are Windlass (with each kind of buffers, ranks
@@ -43,11 +43,11 @@ enum Contender {
       List.of(DIRECT, STAGED, GATHER_BROADCAST, ALLTOALLW);
 
   static Contender peer(String name) {
-    return named(name, PEERS, "--peers: no peer ");
+    return Named.of(name, PEERS, "--peers: no peer " + name + "; ");
   }
 
   static Contender redistribution(String name) {
-    return named(name, REDISTRIBUTIONS, "--sides: no side ");
+    return Named.of(name, REDISTRIBUTIONS, "--sides: no side " + name + "; ");
   }
 
   static List<Contender> launched(List<String> launches) {
@@ -62,17 +62,6 @@ enum Contender {
       }
     }
     return all;
-  }
-
-  private static Contender named(String name, List<Contender> among, String complaint) {
-    return among.stream()
-        .filter(each -> each.toString().equals(name))
-        .findFirst()
-        .orElseThrow(
-            () ->
-                new InvalidArgumentException(
-                    complaint + name + "; "
-                        + among.stream().map(Contender::toString).collect(Collectors.joining(", "))));
   }
 
   static Contender parse(String name) {
@@ -160,11 +149,10 @@ enum Contender {
   private static List<String> jvm() {
     return jvm(
         System.getProperty("org.windlass.library.path"),
-        System.getProperty("java.class.path"),
-        SideMain.class.getName());
+        System.getProperty("java.class.path"));
   }
 
-  static List<String> jvm(String libraries, String classPath, String program) {
+  static List<String> jvm(String libraries, String classPath) {
     return List.of(
         System.getProperty("java.home") + "/bin/java",
         "--enable-native-access=ALL-UNNAMED",
@@ -174,7 +162,7 @@ enum Contender {
         "-Dorg.windlass.library.path=" + libraries,
         "-cp",
         classPath,
-        program);
+        SideMain.class.getName());
   }
 
   @Override

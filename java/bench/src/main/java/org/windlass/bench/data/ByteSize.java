@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench.data;
 
+import java.util.List;
 import java.util.Locale;
 import org.windlass.error.InvalidArgumentException;
 
 /** Parses and formats sizes as people write them: 4, 64K, 1M, 2G, in powers of 1,024. */
 public final class ByteSize {
+  private static final List<String> UNITS = List.of("B", "kB", "MB", "GB", "TB", "PB", "EB");
+
   private ByteSize() {}
 
   /** Parses the value of an option, a size of at least 1, and returns it in bytes. */
@@ -24,6 +27,17 @@ public final class ByteSize {
     }
     throw new InvalidArgumentException(
         option + ": '" + text + "' is no size; write a number from 1 on, or one with K, M or G");
+  }
+
+  /** Returns a size as people read it, rounded to three digits: {@code 1.23 GB} is 1.23e9 bytes. */
+  public static String rounded(long bytes) {
+    double size = bytes;
+    int unit = 0;
+    for (; size >= 999.5 && unit < UNITS.size() - 1; unit++) {
+      size /= 1000;
+    }
+    int places = unit == 0 || size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
+    return String.format(Locale.ROOT, "%." + places + "f %s", size, UNITS.get(unit));
   }
 
   /** Returns the shortest text that {@link #parse} reads as this number of bytes. */

@@ -6,10 +6,9 @@ import java.nio.ByteBuffer;
 import java.util.function.ToIntBiFunction;
 import org.windlass.DType;
 import org.windlass.Tensor;
-import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
-import org.windlass.internal.Scratch;
+import org.windlass.internal.Natives;
 import org.windlass.internal.Structs;
 
 /**
@@ -26,15 +25,14 @@ public final class Floor {
    * @param bytes size as {@code windlass bench} counts it
    */
   public static double operationMicros(int operation, int ranks, long bytes, int iterations) {
+    ByteBuffer config = Structs.allocate(Structs.FloorConfig.SIZE);
+    config.putInt(0, Structs.FloorConfig.SIZE);
+    config.putInt(Structs.FloorConfig.OPERATION, operation);
+    config.putInt(Structs.FloorConfig.RANKS, ranks);
+    config.putInt(Structs.FloorConfig.ITERATIONS, iterations);
+    config.putLong(Structs.FloorConfig.BYTES, bytes);
     return median(
-        (median, scratch) -> {
-          long config = scratch.config(Structs.FloorConfig.SIZE);
-          scratch.configInt(Structs.FloorConfig.OPERATION, operation);
-          scratch.configInt(Structs.FloorConfig.RANKS, ranks);
-          scratch.configInt(Structs.FloorConfig.ITERATIONS, iterations);
-          scratch.configLong(Structs.FloorConfig.BYTES, bytes);
-          return Native.wl_floor_measure(config, median, scratch.error());
-        });
+        (median, error) -> Native.wl_floor_measure(NativeMemory.address(config), median, error));
   }
 
   /** Measures a contiguous copy of {@code bytes} source bytes, with a cast if the dtypes differ. */
@@ -68,7 +66,7 @@ public final class Floor {
   private static double copies(
       long memory, long memoryBytes, long bytes, int copies, DType from, DType to, int iterations) {
     return median(
-        (median, scratch) ->
+        (median, error) ->
             Native.wl_floor_copy(
                 memory,
                 memoryBytes,
@@ -78,7 +76,7 @@ public final class Floor {
                 to.code(),
                 iterations,
                 median,
-                scratch.error()));
+                error));
   }
 
   /**
@@ -99,23 +97,21 @@ public final class Floor {
     ByteBuffer list = NativeMemory.copy(ids);
     double micros =
         median(
-            (median, scratch) ->
+            (median, error) ->
                 Native.wl_floor_experts(
                     NativeMemory.address(experts),
                     NativeMemory.address(list),
                     iterations,
                     median,
-                    scratch.error()));
+                    error));
     Reference.reachabilityFence(experts);
     Reference.reachabilityFence(list);
     return micros;
   }
 
-  private static double median(ToIntBiFunction<double[], Scratch> call) {
+  private static double median(ToIntBiFunction<double[], Long> call) {
     double[] median = new double[1];
-    try (Scratch scratch = Scratch.take()) {
-      Failures.check(call.applyAsInt(median, scratch), scratch);
-    }
+    Natives.call((out, error) -> call.applyAsInt(median, error));
     return median[0];
   }
 }

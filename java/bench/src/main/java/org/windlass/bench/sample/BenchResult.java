@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.bench.sample;
 
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
@@ -14,9 +15,12 @@ import org.windlass.internal.json.JsonObject;
  * The result of one measurement: one line of {@code windlass bench}. Times are in microseconds.
  */
 public record BenchResult(BenchCase measured, Workload workload, Sampler.Measurement measurement) {
-  private static final String ROW = "%-14s %5s %8s %10s %10s %10s %10s %10s %10s %8s %10s %8s%n";
-  private static final String HEAD =
-      "op,ranks,bytes,iterations,median us,p99 us,min us,stream us,empty us,GB/s,floor us,x floor";
+  private static final String ROW = "%10s%8s%8s%8s%8s%8s%7s%7s%8s%7s%n";
+
+  /** Names of the table's columns. */
+  public static final List<String> COLUMNS =
+      List.of(
+          "bytes", "samples", "median", "p99", "min", "stream", "empty", "GB/s", "floor", "/floor");
 
   private Times times() {
     return Times.of(measurement);
@@ -56,8 +60,15 @@ public record BenchResult(BenchCase measured, Workload workload, Sampler.Measure
     return JsonObject.line(fields);
   }
 
-  public static String tableHead() {
-    return String.format(ROW, (Object[]) HEAD.split(","));
+  /** Returns the lines above the rows of a table: what they measure, and the columns. */
+  public String tableHead() {
+    String name = workload.by().isEmpty() ? measured.op() : "by " + workload.by();
+    String data =
+        workload.bytes() == 0 ? "" : ", " + measured.dtype() + " in " + measured.buffers();
+    return String.format(
+            "%s, %d %s, %s%s; times in us%n",
+            name, workload.ranks(), measured.launch(), measured.target(), data)
+        + String.format(ROW, COLUMNS.toArray());
   }
 
   public String toTableRow() {
@@ -65,8 +76,6 @@ public record BenchResult(BenchCase measured, Workload workload, Sampler.Measure
     return String.format(
             Locale.ROOT,
             ROW,
-            workload.by().isEmpty() ? measured.op() : "by " + workload.by(),
-            workload.ranks(),
             ByteSize.format(workload.bytes()),
             measurement.samples().length,
             decimal(times.median()),
@@ -77,20 +86,23 @@ public record BenchResult(BenchCase measured, Workload workload, Sampler.Measure
             decimal(algorithmGBps()),
             decimal(times.floor()),
             decimal(times.median() / times.floor()))
-        + seenLine();
+        + seenLines();
   }
 
-  /** Returns a separate line with the workload's other observations, if there are any. */
-  private String seenLine() {
-    if (measurement.seen().isEmpty()) {
-      return "";
-    }
+  /** Returns a line for each of the workload's other observations. */
+  private String seenLines() {
     return measurement.seen().entrySet().stream()
-        .map(field -> field.getKey().replace('_', ' ') + " " + decimal((Double) field.getValue()))
-        .collect(Collectors.joining(", ", "  ", System.lineSeparator()));
+        .map(
+            field ->
+                String.format(
+                    "  %s %s%n",
+                    field.getKey().replace('_', ' '), decimal((Double) field.getValue())))
+        .collect(Collectors.joining());
   }
 
+  /** Returns the number with at most two decimal places, in as few as 7 characters. */
   private static String decimal(double value) {
-    return Double.isNaN(value) ? "-" : String.format(Locale.ROOT, "%.2f", value);
+    int places = value < 100 ? 2 : value < 1000 ? 1 : 0;
+    return Double.isNaN(value) ? "-" : String.format(Locale.ROOT, "%." + places + "f", value);
   }
 }

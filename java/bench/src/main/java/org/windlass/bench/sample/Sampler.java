@@ -11,8 +11,10 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalDouble;
+import java.util.function.Consumer;
 import java.util.function.IntFunction;
 import java.util.function.ObjIntConsumer;
+import java.util.function.ObjLongConsumer;
 import org.jspecify.annotations.Nullable;
 import org.windlass.Algorithm;
 import org.windlass.Communicator;
@@ -150,12 +152,12 @@ public final class Sampler {
         first.deadline().plus(Duration.ofNanos((long) (seconds * MOST_TIMES * 1e9)));
     List<SharedWords> words = group.call(comm -> new SharedWords(comm, LineUp.WORDS));
     lineUp = new LineUp(words.get(0), first, cores);
-    try (Crew opened = new Crew(group, limit)) {
-      crew = opened;
+    crew = new Crew(group, limit);
+    try {
       group.run(comm -> works[comm.rank() - first.rank()] = workload.open(comm));
       Measurement measurement = measure();
       // Keep the buffers until all processes have finished reading.
-      opened.decided(0);
+      crew().decided(0);
       return measurement;
     } finally {
       for (RankWork work : works) {
@@ -215,18 +217,7 @@ public final class Sampler {
   }
 
   private double floorOfDevices(int iterations) {
-    Stamps stamps = new Stamps(workload.ranks(), iterations);
-    forEachRank(
-        (work, rank) -> {
-          lineUp().await();
-          for (int i = 0; i < iterations; i++) {
-            long ready = System.nanoTime();
-            lineUp().await();
-            work.copy();
-            stamps.set(rank, i, ready, System.nanoTime());
-            lineUp().await();
-          }
-        });
+    Stamps stamps = timed(iterations, 0, (work, iteration) -> {}, RankWork::copy);
     crew().gather(stamps);
     double micros = Stamps.quantile(Stamps.sortedSamples(List.of(stamps)), 0.5) / 1e3;
     crew().decided(0);
@@ -277,38 +268,30 @@ public final class Sampler {
 
   /** Runs one call without measuring it, since memory and threads are cold, and then samples. */
   private Stamps sample(int iterations) {
-    Stamps stamps = new Stamps(workload.ranks(), iterations);
     long first = next;
     next += iterations + 1;
-    forEachRank(
-        (work, rank) -> {
-          work.rewrite(first);
-          lineUp().await();
-          work.call();
-          for (int i = 0; i < iterations; i++) {
-            work.rewrite(first + 1 + i);
-            long ready = System.nanoTime();
-            lineUp().await();
-            work.call();
-            stamps.set(rank, i, ready, System.nanoTime());
-            // Wait, so that no rank rewrites its input while another is still in the call.
-            lineUp().await();
-          }
-        });
-    return stamps;
+    return timed(iterations, first, RankWork::rewrite, RankWork::call);
   }
 
   private Stamps sampleEmpty(int iterations) {
+    return timed(iterations, 0, RankWork::rewrite, work -> {});
+  }
+
+  private Stamps timed(
+      int iterations, long first, ObjLongConsumer<RankWork> rewrite, Consumer<RankWork> call) {
     Stamps stamps = new Stamps(workload.ranks(), iterations);
     forEachRank(
         (work, rank) -> {
-          work.rewrite(0);
+          rewrite.accept(work, first);
           lineUp().await();
+          call.accept(work);
           for (int i = 0; i < iterations; i++) {
-            work.rewrite(i);
+            rewrite.accept(work, first + 1 + i);
             long ready = System.nanoTime();
             lineUp().await();
+            call.accept(work);
             stamps.set(rank, i, ready, System.nanoTime());
+            // Wait, so that no rank rewrites its input while another is still in the call.
             lineUp().await();
           }
         });

@@ -8,8 +8,7 @@ import java.util.stream.DoubleStream;
 
 /**
  * The times that a contender took for a cell, in microseconds, with NaN for missing ones. As text,
- * they are the numbers in this order, separated by spaces. An earlier build under {@code --against}
- * may omit {@code emptyP99}.
+ * they are the numbers in this order, separated by spaces.
  */
 public record Times(
     double median,
@@ -36,14 +35,9 @@ public record Times(
 
   /** Parses the times in {@code words} from index {@code from} on. */
   public static Times parse(String[] words, int from) {
-    int count = words.length - from;
-    if (count != NUMBERS && count != NUMBERS - 1) {
-      throw new IllegalArgumentException(NUMBERS + " times, not " + count);
-    }
-    double[] times = new double[NUMBERS];
-    Arrays.fill(times, Double.NaN);
-    for (int i = 0; i < count; i++) {
-      times[i] = Double.parseDouble(words[from + i]);
+    double[] times = Arrays.stream(words).skip(from).mapToDouble(Double::parseDouble).toArray();
+    if (times.length != NUMBERS) {
+      throw new IllegalArgumentException(NUMBERS + " times, not " + times.length);
     }
     return new Times(times[0], times[1], times[2], times[3], times[4], times[5], times[6]);
   }

@@ -10,10 +10,9 @@ import org.windlass.DType;
 import org.windlass.Tensor;
 import org.windlass.bench.data.Buffers;
 import org.windlass.bench.data.ExpertTraffic;
-import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
-import org.windlass.internal.Scratch;
+import org.windlass.internal.Natives;
 import org.windlass.internal.Structs;
 
 /**
@@ -136,36 +135,27 @@ public record RoutedExchangeWorkload(ExpertTraffic traffic, boolean plain)
       }
 
       private void permute(Tensor to, Tensor from, Ints order, int count) {
-        try (Scratch scratch = Scratch.take()) {
-          int code =
-              Native.wl_floor_permute(
-                  to.address(),
-                  from.address(),
-                  order.address(),
-                  count,
-                  rowBytes,
-                  scratch.error());
-          Failures.check(code, scratch);
-        }
+        Natives.call(
+            (out, error) ->
+                Native.wl_floor_permute(
+                    to.address(), from.address(), order.address(), count, rowBytes, error));
         Reference.reachabilityFence(to);
         Reference.reachabilityFence(from);
       }
 
       private void weigh() {
-        try (Scratch scratch = Scratch.take()) {
-          int code =
-              Native.wl_floor_weigh(
-                  sums.address(),
-                  answers.address(),
-                  sentAt.address(),
-                  weights.address(),
-                  traffic.tokens(),
-                  traffic.topK(),
-                  traffic.hidden(),
-                  traffic.dtype().code(),
-                  scratch.error());
-          Failures.check(code, scratch);
-        }
+        Natives.call(
+            (out, error) ->
+                Native.wl_floor_weigh(
+                    sums.address(),
+                    answers.address(),
+                    sentAt.address(),
+                    weights.address(),
+                    traffic.tokens(),
+                    traffic.topK(),
+                    traffic.hidden(),
+                    traffic.dtype().code(),
+                    error));
       }
 
       @Override

@@ -16,7 +16,6 @@ import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.windlass.DType;
 import org.windlass.checkpoint.FileFault;
-import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.json.JsonFields;
 import org.windlass.internal.json.JsonText;
 import org.windlass.layout.Layout;
@@ -82,12 +81,14 @@ public final class Rules {
   /** Reads and checks a file of rules. */
   public static List<Rule> read(Path path) {
     List<Rule> rules = new ArrayList<>();
-    JsonText.list(
+    return JsonText.parse(
         path.toString(),
-        JsonText.bytesOf(path, InvalidArgumentException::new, FileFault::reading),
-        InvalidArgumentException::new,
-        (json, index) -> rules.add(new Rules(json, "[" + index + "]").rule(path)));
-    return rules;
+        JsonText.bytesOf(path, FileFault::reading),
+        json -> {
+          json.elements(
+              "the whole", index -> rules.add(new Rules(json, "[" + index + "]").rule(path)));
+          return rules;
+        });
   }
 
   private Rule rule(Path path) throws IOException {

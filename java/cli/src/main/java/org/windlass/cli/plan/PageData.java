@@ -51,6 +51,7 @@ final class PageData {
     return JsonObject.line(
         JsonObject.of(
             "rank", request.rank(),
+            "mode", request.options().mode(),
             "tensors", tensors.stream().map(this::json).toList(),
             "staged", request.stagingBytes(plans),
             "hosts",

@@ -44,7 +44,7 @@ public final class PlanPage {
       }
       if (Files.size(real) > 0 && !isPage(real)) {
         throw new InvalidArgumentException(
-            "--html " + file + ": holds something that is no page of windlass plan; name another"
+            "--html " + file + ": is not a page of windlass plan; name another"
                 + " file, or remove it");
       }
       return real;

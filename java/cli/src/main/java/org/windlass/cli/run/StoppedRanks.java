@@ -38,10 +38,10 @@ public final class StoppedRanks implements Runnable {
     }
     Duration stood = RankProcesses.LOOK_AT_STOPPED.multipliedBy(looks);
     if (deadline.filter(limit -> stood.compareTo(limit) >= 0).isPresent()) {
-      say("and so they were for " + stood.toMillis() / 1e3 + " s: they are ended");
+      say("they made no progress for " + stood.toMillis() / 1e3 + " s and are ended");
       processes.end();
     } else if (looks % SILENCE == PATIENCE) {
-      say("kill -CONT has one go on, kill -KILL ends it");
+      say("kill -CONT resumes a rank, kill -KILL ends it");
     }
   }
 
@@ -49,7 +49,7 @@ public final class StoppedRanks implements Runnable {
     processes
         .output()
         .say(
-            "windlass run: all ranks have ended but those that are stopped, "
+            "windlass run: only suspended ranks are left: "
                 + seen.stream()
                     .map(rank -> rank.number() + " (process " + rank.pid() + ")")
                     .collect(Collectors.joining(", "))

@@ -12,6 +12,7 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
+import org.windlass.internal.Natives;
 import org.windlass.internal.Scratch;
 import org.windlass.internal.memory.Lifetime;
 
@@ -26,7 +27,6 @@ import org.windlass.internal.memory.Lifetime;
 public final class Endpoint {
   private static final VarHandle CALLER;
   private static final VarHandle CALLS;
-
   private static final boolean EVENTS = ModuleLayer.boot().findModule("jdk.jfr").isPresent();
 
   /** Longest time of one wait for an operation on a stream, in nanoseconds. */
@@ -52,9 +52,7 @@ public final class Endpoint {
   public final int size;
 
   public final Scratch scratch = Scratch.take();
-
   public final CallStruct call = new CallStruct();
-
   public final MessageCalls messages;
 
   private final CommHandle comm;
@@ -127,24 +125,18 @@ public final class Endpoint {
     return lists;
   }
 
-  /** A native call that writes its result to 8 bytes. */
-  @FunctionalInterface
-  public interface NativeCall {
-    int call(long out, long error);
-  }
-
   /**
    * Makes a collective call that uses no memory of the caller. The caller keeps the communicator
    * reachable.
    *
    * @return the result that the native call wrote
    */
-  public long call(NativeCall nativeCall) {
+  public long call(Natives.Call nativeCall) {
     return call(nativeCall, this::failure);
   }
 
   /** Makes a {@link #call}, even if the communicator has failed. */
-  public long callAfterFailure(NativeCall nativeCall) {
+  public long callAfterFailure(Natives.Call nativeCall) {
     return call(nativeCall, () -> closed ? failure() : null);
   }
 
@@ -153,14 +145,14 @@ public final class Endpoint {
    *
    * @param obstacle returns the exception that ends a queued call instead of running it, or null
    */
-  private long call(NativeCall nativeCall, Supplier<@Nullable RuntimeException> obstacle) {
+  private long call(Natives.Call nativeCall, Supplier<@Nullable RuntimeException> obstacle) {
     Thread thread = Thread.currentThread();
     if (mustHandOff(thread)) {
       return submit(() -> call(nativeCall, obstacle), obstacle).join();
     }
     try (Scratch arguments = Scratch.take()) {
       begin(thread);
-      int code = nativeCall.call(arguments.out(), error);
+      int code = nativeCall.make(arguments.out(), error);
       if (code != Native.WL_OK) {
         throw settle(code, null, null);
       }
@@ -378,6 +370,15 @@ public final class Endpoint {
    */
   public <T> T handOff(Supplier<T> call) {
     return submit(call).join();
+  }
+
+  /** Runs a call without a result, as {@link #handOff(Supplier)} does. */
+  public void handOff(Runnable call) {
+    handOff(
+        () -> {
+          call.run();
+          return true;
+        });
   }
 
   /**

@@ -111,11 +111,7 @@ public final class Gathered {
     Endpoint own = ranks.endpoint();
     Thread thread = Thread.currentThread();
     if (own.mustHandOff(thread)) {
-      own.handOff(
-          () -> {
-            exchange(ranks, leftNs, operation, in, out, counts);
-            return null;
-          });
+      own.handOff(() -> exchange(ranks, leftNs, operation, in, out, counts));
       return;
     }
     long limitNs = leftNs.getAsLong();

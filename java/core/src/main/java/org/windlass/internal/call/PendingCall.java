@@ -181,7 +181,7 @@ public abstract class PendingCall<T> {
    * asked for the result, or if the communicator has failed.
    */
   public final void reportUnlessAsked(Object handle) {
-    Leaks.watch(handle, new Dropped(this));
+    Leaks.watch(handle, null, this::report);
   }
 
   private void report() {
@@ -201,19 +201,5 @@ public abstract class PendingCall<T> {
   @SuppressWarnings("unchecked") // X is erased: nothing is cast
   private static <X extends Throwable> RuntimeException thrown(Throwable failure) throws X {
     throw (X) failure;
-  }
-
-  private static final class Dropped extends Leaks.Resource {
-    private final PendingCall<?> call;
-
-    Dropped(PendingCall<?> call) {
-      super(null);
-      this.call = call;
-    }
-
-    @Override
-    protected void free() {
-      call.report();
-    }
   }
 }

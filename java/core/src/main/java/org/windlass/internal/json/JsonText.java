@@ -25,12 +25,11 @@ import java.util.function.BiFunction;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.regex.Pattern;
-import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 
 /**
  * Reads one JSON text strictly: valid UTF-8, no duplicate key in an object, only white space after
- * the value, and integers without a fraction. The caller chooses the class of exceptions. Each
+ * the value, and integers without a fraction. All else is an {@link InvalidArgumentException}, whose
  * message starts with the position in the text.
  */
 public final class JsonText implements AutoCloseable {
@@ -74,54 +73,34 @@ public final class JsonText implements AutoCloseable {
     T read(JsonText json) throws IOException;
   }
 
-  /** Reads the value of a key of the outermost object, or an element of the outermost list. */
-  @FunctionalInterface
-  public interface Reader<K> {
-    void read(JsonText json, K keyOrIndex) throws IOException;
-  }
-
   private final String where;
   private final JsonParser parser;
-  private final Refusal refusal;
 
-  private JsonText(String where, JsonParser parser, Refusal refusal) {
+  private JsonText(String where, JsonParser parser) {
     this.where = where;
     this.parser = parser;
-    this.refusal = refusal;
-  }
-
-  @FunctionalInterface
-  public interface Refusal {
-    RuntimeException of(String message, @Nullable Throwable cause);
   }
 
   /**
    * Returns the bytes of a file that contains a JSON text.
    *
-   * @param refusal makes the exception if the file is too large
    * @param fault makes the exception if the file can't be read
    */
   public static byte[] bytesOf(
-      Path path,
-      Refusal refusal,
-      BiFunction<Path, IOException, ? extends RuntimeException> fault) {
+      Path path, BiFunction<Path, IOException, ? extends RuntimeException> fault) {
     try {
-      return bytesOf(path, refusal);
+      return bytesOf(path);
     } catch (IOException thrown) {
       throw fault.apply(path, thrown);
     }
   }
 
-  /**
-   * Returns the bytes of a file that contains a JSON text. Throws IOException if it can't be read.
-   *
-   * @param refusal makes the exception if the file is too large
-   */
-  public static byte[] bytesOf(Path path, Refusal refusal) throws IOException {
+  /** Returns the bytes of a file that contains a JSON text. */
+  public static byte[] bytesOf(Path path) throws IOException {
     try (InputStream in = Files.newInputStream(path)) {
       // A special file may report size 0 and give bytes without end.
       byte[] bytes = in.readNBytes(LARGEST + 1);
-      requireReadable(path.toString(), bytes.length, refusal);
+      requireReadable(path.toString(), bytes.length);
       return bytes;
     }
   }
@@ -130,47 +109,11 @@ public final class JsonText implements AutoCloseable {
    * Throws if a JSON text of {@code bytes} bytes, called {@code where}, is longer than this class
    * reads.
    */
-  public static void requireReadable(String where, long bytes, Refusal refusal) {
+  public static void requireReadable(String where, long bytes) {
     if (bytes > LARGEST) {
-      throw refusal.of(
-          where + ": has more than " + LARGEST + " bytes, which are read at most", null);
+      throw new InvalidArgumentException(
+          where + ": has more than " + LARGEST + " bytes, which are read at most");
     }
-  }
-
-  /**
-   * Reads {@code bytes} as one object.
-   *
-   * @param where name of the text, for messages
-   * @param reader called for each key of the object, with the parser on its value
-   */
-  public static void object(
-      String where, byte[] bytes, Refusal refusal, Reader<String> reader) {
-    parse(
-        where,
-        bytes,
-        refusal,
-        json -> {
-          json.members("the whole", key -> reader.read(json, key));
-          return where;
-        });
-  }
-
-  /**
-   * Reads {@code bytes} as one list.
-   *
-   * @param where name of the text, for messages
-   * @param reader called for each element of the list, with the parser on it
-   */
-  public static void list(
-      String where, byte[] bytes, Refusal refusal, Reader<Integer> reader) {
-    parse(
-        where,
-        bytes,
-        refusal,
-        json -> {
-          json.elements("the whole", index -> reader.read(json, index));
-          return where;
-        });
   }
 
   /**
@@ -179,13 +122,13 @@ public final class JsonText implements AutoCloseable {
    * @param where name of the text, for messages
    * @param whole called with the parser on the value; makes the result
    */
-  public static <T> T parse(String where, byte[] bytes, Refusal refusal, Whole<T> whole) {
+  public static <T> T parse(String where, byte[] bytes, Whole<T> whole) {
     try {
       decoded(bytes).transferTo(Writer.nullWriter());
     } catch (IOException malformed) {
-      throw refusal.of(where + ": the JSON is not valid UTF-8", null);
+      throw new InvalidArgumentException(where + ": the JSON is not valid UTF-8");
     }
-    try (JsonText json = new JsonText(where, FACTORY.createParser(decoded(bytes)), refusal)) {
+    try (JsonText json = new JsonText(where, FACTORY.createParser(decoded(bytes)))) {
       if (json.parser.nextToken() == null) {
         throw json.bad("the JSON is empty");
       }
@@ -200,9 +143,9 @@ public final class JsonText implements AutoCloseable {
               ? ""
               : " at character " + malformed.getLocation().getCharOffset();
       String what = SOURCE.matcher(malformed.getOriginalMessage()).replaceAll("");
-      throw refusal.of(where + ": not valid JSON: " + what + at, null);
+      throw new InvalidArgumentException(where + ": not valid JSON: " + what + at);
     } catch (IOException impossible) {
-      throw refusal.of(where + ": unreadable JSON", impossible);
+      throw new InvalidArgumentException(where + ": unreadable JSON", impossible);
     }
   }
 
@@ -338,10 +281,6 @@ public final class JsonText implements AutoCloseable {
     return list(what, this::natural);
   }
 
-  public List<String> strings(String what) throws IOException {
-    return list(what, this::string);
-  }
-
   public boolean isList() {
     return parser.currentToken() == JsonToken.START_ARRAY;
   }
@@ -364,8 +303,8 @@ public final class JsonText implements AutoCloseable {
   }
 
   /** Returns an exception whose message has the parser's position and the problem {@code what}. */
-  public RuntimeException bad(String what) {
-    return refusal.of(where + ": " + what, null);
+  public InvalidArgumentException bad(String what) {
+    return new InvalidArgumentException(where + ": " + what);
   }
 
   private String found() throws IOException {

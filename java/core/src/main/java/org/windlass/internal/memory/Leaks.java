@@ -3,6 +3,7 @@ package org.windlass.internal.memory;
 
 import java.lang.ref.Cleaner;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
@@ -35,13 +36,33 @@ public final class Leaks {
    * clean()} on the result, whichever is first. {@code resource} must not refer to {@code owner}.
    */
   public static Cleaner.Cleanable watch(Object owner, Resource resource) {
-    return CLEANER.register(owner, resource);
+    resource.cleanable = CLEANER.register(owner, resource);
+    return resource.cleanable;
+  }
+
+  /**
+   * Runs {@code free} as {@link #watch(Object, Resource)} runs a resource. {@code free} must not
+   * throw, wait, or refer to {@code owner}.
+   *
+   * @param what the name that a leak report uses; null if dropping the object is no leak
+   */
+  public static Resource watch(Object owner, @Nullable String what, Runnable free) {
+    Resource resource =
+        new Resource(what) {
+          @Override
+          protected void free() {
+            free.run();
+          }
+        };
+    watch(owner, resource);
+    return resource;
   }
 
   public abstract static class Resource implements Runnable {
     private final @Nullable String what;
     private final @Nullable Throwable made;
     private volatile boolean closed;
+    private Cleaner.@Nullable Cleanable cleanable;
 
     /**
      * Creates a resource whose owner is open.
@@ -59,6 +80,12 @@ public final class Leaks {
     /** Records that the owner was closed, so there is no leak. */
     public final void closed() {
       closed = true;
+    }
+
+    /** Records that the owner was closed, and frees the resource. Idempotent. */
+    public final void close() {
+      closed();
+      Objects.requireNonNull(cleanable).clean();
     }
 
     @Override

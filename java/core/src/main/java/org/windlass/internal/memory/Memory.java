@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.memory;
 
-import java.lang.ref.Cleaner;
 import java.nio.ByteBuffer;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.UnsupportedException;
-import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
 import org.windlass.internal.Natives;
-import org.windlass.internal.Scratch;
 
 /**
  * One allocation of memory: its address, its size in bytes, and its owner. Tensors are views of an
@@ -28,8 +25,8 @@ public final class Memory extends Lifetime {
 
   private final @Nullable Object owner;
   private final @Nullable BooleanSupplier alive;
+  private final boolean isAllocated;
   private final Leaks.@Nullable Resource resource;
-  private final Cleaner.@Nullable Cleanable cleanable;
 
   private Memory(
       long address,
@@ -37,42 +34,63 @@ public final class Memory extends Lifetime {
       boolean readOnly,
       boolean onDevice,
       @Nullable Object owner,
-      @Nullable BooleanSupplier alive,
-      Leaks.@Nullable Resource resource) {
+      @Nullable BooleanSupplier alive) {
     this.address = address;
     this.bytes = bytes;
     this.readOnly = readOnly;
     this.onDevice = onDevice;
     this.owner = owner;
     this.alive = alive;
-    this.resource = resource;
-    this.cleanable = resource == null ? null : Leaks.watch(this, resource);
+    this.isAllocated = false;
+    this.resource = null;
+  }
+
+  private Memory(
+      long address,
+      long bytes,
+      boolean onDevice,
+      boolean isAllocated,
+      @Nullable String what,
+      Runnable free) {
+    this.address = address;
+    this.bytes = bytes;
+    this.readOnly = false;
+    this.onDevice = onDevice;
+    this.owner = null;
+    this.alive = null;
+    this.isAllocated = isAllocated;
+    this.resource = Leaks.watch(this, what, free);
   }
 
   /** Returns memory that is valid as long as {@code owner} is reachable. */
   public static Memory of(long address, long bytes, boolean readOnly, @Nullable Object owner) {
-    return new Memory(address, bytes, readOnly, false, owner, null, null);
+    return new Memory(address, bytes, readOnly, false, owner, null);
   }
 
   /** Returns device memory that is valid as long as {@code owner} is reachable. */
   public static Memory ofDevice(long address, long bytes, @Nullable Object owner) {
-    return new Memory(address, bytes, false, true, owner, null, null);
+    return new Memory(address, bytes, false, true, owner, null);
   }
 
   /** Returns memory that {@code owner} may free at any time; {@code alive} is true until then. */
   public static Memory of(
       long address, long bytes, boolean readOnly, Object owner, BooleanSupplier alive) {
-    return new Memory(address, bytes, readOnly, false, owner, alive, null);
+    return new Memory(address, bytes, readOnly, false, owner, alive);
   }
 
-  /** Returns memory that {@code resource} frees at {@link #end} or once it is unreachable. */
-  public static Memory of(long address, long bytes, Leaks.Resource resource) {
-    return new Memory(address, bytes, false, false, null, null, resource);
+  /**
+   * Returns memory that {@code free} frees at {@link #end} or once it is unreachable.
+   *
+   * @param what the name that a leak report uses; null if dropping the memory is no leak
+   */
+  public static Memory of(
+      long address, long bytes, boolean onDevice, @Nullable String what, Runnable free) {
+    return new Memory(address, bytes, onDevice, false, what, free);
   }
 
-  /** Returns device memory that {@code resource} frees at {@link #end} or once unreachable. */
-  public static Memory ofDevice(long address, long bytes, Leaks.Resource resource) {
-    return new Memory(address, bytes, false, true, null, null, resource);
+  /** Returns memory that was allocated for tensors. {@code free} frees it, as in {@link #of}. */
+  public static Memory allocated(long address, long bytes, Runnable free) {
+    return new Memory(address, bytes, false, true, null, free);
   }
 
   /**
@@ -80,25 +98,17 @@ public final class Memory extends Lifetime {
    * ResourceException if there is not enough.
    */
   public static Memory allocate(long bytes) {
-    Natives.require();
-    try (Scratch scratch = Scratch.take()) {
-      int code = Native.wl_memory_alloc(bytes, 64, scratch.out(), scratch.error());
-      Failures.check(code, scratch);
-      long address = scratch.outValue();
-      return of(address, bytes, new OwnAllocation(address));
-    }
+    long address = Natives.call((out, error) -> Native.wl_memory_alloc(bytes, 64, out, error));
+    return allocated(address, bytes, () -> Native.wl_memory_free(address));
   }
 
   /** Allocates zeroed memory on the device of {@code beside}. Freed when ended or unreachable. */
   public static Memory allocateBeside(Memory beside, long bytes) {
-    try (Scratch scratch = Scratch.take()) {
-      int code =
-          Native.wl_cuda_memory_alloc(beside.address, bytes, scratch.out(), scratch.error());
-      Failures.check(code, scratch);
-      long address = scratch.outValue();
-      return new Memory(
-          address, bytes, false, true, null, null, new DeviceAllocation(address));
-    }
+    long address =
+        Natives.call(
+            (out, error) -> Native.wl_cuda_memory_alloc(beside.address, bytes, out, error));
+    return new Memory(
+        address, bytes, true, true, null, () -> Native.wl_cuda_memory_free(address));
   }
 
   /** Returns true if the owner has freed the memory. */
@@ -140,75 +150,27 @@ public final class Memory extends Lifetime {
       return null;
     }
     ByteBuffer base = NativeMemory.buffer(address + from, length);
-    Leaks.watch(base, new Loan(this));
+    Leaks.watch(base, null, this::unpin);
     ByteBuffer view = (readOnly ? base.asReadOnlyBuffer() : base.slice()).order(base.order());
     return view;
   }
 
   /** Ends memory that was allocated for tensors. Does nothing for other memory. */
   public void endIfAllocated() {
-    if (resource instanceof Allocation) {
+    if (isAllocated) {
       end();
     }
   }
 
   @Override
   protected void release() {
-    if (resource != null && cleanable != null) {
-      resource.closed();
-      cleanable.clean();
+    if (resource != null) {
+      resource.close();
     }
   }
 
   /** Returns the object that keeps the memory valid. Null if Windlass has allocated the memory. */
   public @Nullable Object owner() {
     return owner;
-  }
-
-  /** Frees memory that was allocated for tensors. Dropping them without a close is no leak. */
-  public abstract static class Allocation extends Leaks.Resource {
-    protected Allocation() {
-      super(null);
-    }
-  }
-
-  private static final class OwnAllocation extends Allocation {
-    private final long address;
-
-    OwnAllocation(long address) {
-      this.address = address;
-    }
-
-    @Override
-    protected void free() {
-      Native.wl_memory_free(address);
-    }
-  }
-
-  private static final class DeviceAllocation extends Allocation {
-    private final long address;
-
-    DeviceAllocation(long address) {
-      this.address = address;
-    }
-
-    @Override
-    protected void free() {
-      Native.wl_cuda_memory_free(address);
-    }
-  }
-
-  private static final class Loan extends Leaks.Resource {
-    private final Memory memory;
-
-    Loan(Memory memory) {
-      super(null);
-      this.memory = memory;
-    }
-
-    @Override
-    protected void free() {
-      memory.unpin();
-    }
   }
 }

@@ -5,7 +5,6 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeoutException;
-import org.windlass.internal.store.OthersGoneException;
 
 /** Exchanges data between the ranks that start a communicator together, before they have one. */
 @FunctionalInterface

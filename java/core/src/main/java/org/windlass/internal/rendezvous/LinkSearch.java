@@ -16,13 +16,14 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.Log;
 import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.MalformedException;
-import org.windlass.internal.store.Round;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.Texts;
+import org.windlass.internal.store.Waits;
 
 /**
  * Searches a store for the other job of a link, for a job's rank 0. A link name has one source and
- * any number of targets, each a job with a name of its own. docs/protocols.md has the keys.
+ * any number of targets, each a job with a name of its own. docs/explanation/link-protocol.md has
+ * the keys.
  *
  * <p>The keys that a job holds disappear when its connection to the store ends. A target that gives
  * up removes its key. A target that looks for another source replaces its entry by an open one.
@@ -85,14 +86,14 @@ public record LinkSearch(
    *     source, when the start is over.
    */
   public record Match(
-      String name, Round.Presence theirs, Round.Presence own, Announcement other) {}
+      String name, Presence theirs, Presence own, Announcement other) {}
 
   private static String name(long number) {
     return "rendezvous/" + number;
   }
 
-  private static Round.Presence sourceOf(String name) {
-    return new Round.Presence(name + "/source", new byte[0]);
+  private static Presence sourceOf(String name) {
+    return new Presence(name + "/source", new byte[0]);
   }
 
   private String path() {
@@ -245,7 +246,7 @@ public record LinkSearch(
       return null;
     }
     long number = randomNumber();
-    Round.Presence source = sourceOf(name(number));
+    Presence source = sourceOf(name(number));
     store.hold(source.key(), source.value(), until.left());
     boolean isMatched = false;
     try {
@@ -256,7 +257,7 @@ public record LinkSearch(
       // If the versions differ, the target has the answer and fails too.
       Announcement other = Announcement.of(entry.target(), own.versions());
       isMatched = true;
-      return new Match(name(number), new Round.Presence(key, answered), source, other);
+      return new Match(name(number), new Presence(key, answered), source, other);
     } finally {
       if (!isMatched) {
         remove(store, source);
@@ -290,24 +291,12 @@ public record LinkSearch(
     }
     Announcement source = Announcement.of(entry.source(), own.versions());
     String name = name(entry.number());
-    return new Match(name, sourceOf(name), new Round.Presence(key, answered), source);
+    return new Match(name, sourceOf(name), new Presence(key, answered), source);
   }
 
   /** Removes a presence key of this job if it still has the value. Interrupts do not prevent it. */
-  public static void remove(Store store, Round.Presence own) {
-    uninterrupted(() -> store.compareAndSet(own.key(), own.value(), null, CLEANUP_LIMIT));
-  }
-
-  /** Runs a call with the thread's interrupt flag cleared, and restores the flag afterwards. */
-  private static void uninterrupted(Runnable call) {
-    boolean interrupted = Thread.interrupted();
-    try {
-      call.run();
-    } finally {
-      if (interrupted) {
-        Thread.currentThread().interrupt();
-      }
-    }
+  public static void remove(Store store, Presence own) {
+    Waits.uninterrupted(() -> store.compareAndSet(own.key(), own.value(), null, CLEANUP_LIMIT));
   }
 
   private static @Nullable Announcement targetIn(byte[] value) {
@@ -317,7 +306,7 @@ public record LinkSearch(
   /** Removes this target's key, even if it is unknown whether the key was written. */
   private void retract(String key, RuntimeException failure) {
     try {
-      uninterrupted(
+      Waits.uninterrupted(
           () -> {
             byte[] found;
             do { // again if the source has answered meanwhile

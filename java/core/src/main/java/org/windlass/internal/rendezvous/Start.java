@@ -24,8 +24,8 @@ import org.windlass.internal.Structs;
 import org.windlass.internal.UcxLibrary;
 
 /**
- * Starts a communicator whose ranks live in several processes, by the steps in docs/protocols.md.
- * If one rank fails, all ranks fail with its reason.
+ * Starts a communicator whose ranks live in several processes, by the steps in
+ * docs/explanation/protocols.md. If one rank fails, all ranks fail with its reason.
  */
 public final class Start {
   /** Options of the communicator in the form of the C ABI. They are the same on all ranks. */

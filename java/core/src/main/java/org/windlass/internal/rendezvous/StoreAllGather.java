@@ -1,36 +1,128 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.rendezvous;
 
+import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
 import java.time.Duration;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
-import org.windlass.internal.store.Round;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.InvalidArgumentException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.WindlassException;
+import org.windlass.internal.Deadline;
+import org.windlass.internal.Log;
+import org.windlass.internal.store.Encoding;
+import org.windlass.internal.store.Limits;
+import org.windlass.internal.store.MalformedException;
+import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Store;
+import org.windlass.internal.store.Waits;
 
-/** An all-gather at a store. {@link Round} has its name, size and other ranks. */
+/**
+ * An all-gather over the keys of a store. The process of rank 0 collects the values of the other
+ * processes, and publishes all of them.
+ *
+ * <pre>
+ * NAME/rank/R    {@link Head} of a process's values; R is its lowest rank
+ * NAME/all       {@link Head} of all values, by the process of rank 0
+ * NAME/I/rank/R  piece I of a long value, from 1 on; NAME/I/all likewise
+ * NAME/failed    the first failure
+ * </pre>
+ *
+ * <p>A process holds its keys, and writes pieces before their head. Each round replaces the values.
+ * A process writes again only after all processes have read its last value. In the first round a
+ * process that leaves may come again. After that, all others fail.
+ */
 public final class StoreAllGather implements AllGather {
+  /** Interval at which rank 0's process checks which processes are still there. */
+  private static final Duration CHECK_INTERVAL = Duration.ofMillis(200);
+
+  /** Longest time before the missing ranks are logged; at most a fourth of the deadline. */
+  private static final Duration LONGEST_QUIET = Duration.ofSeconds(10);
+
+  /** Limit of the calls that explain a failure and report it to the others. */
+  private static final Duration LAST_WORD = Duration.ofSeconds(2);
+
+  private static final int PIECE = Limits.VALUE / 2;
+  private static final String ALL = "all";
+  private static final String RANK = "rank/";
+
   private final Store store;
   private final String name;
   private final int size;
-  private final Round.@Nullable Presence others;
+  private final @Nullable Presence others;
+  private final String failed;
+
+  /** Values of the keys that this process holds; empty once the all-gather is over. */
+  private final Map<String, byte[]> held = new LinkedHashMap<>();
+
+  /** Last values of the keys of others that this process has read. */
+  private final Map<String, byte[]> seen = new HashMap<>();
 
   private volatile boolean isOpen;
+  private boolean isLogged;
+  private int number; // of the round; so many are complete
+  private int first; // lowest rank of this process
+  private Deadline until = Deadline.of(Deadline.DEFAULT);
+  private Deadline quiet = until;
+  private byte @Nullable [] failedBefore; // failure of an earlier all-gather of this name
 
-  public StoreAllGather(Store store, String name, int size, Round.@Nullable Presence others) {
+  /**
+   * Names an all-gather.
+   *
+   * @param others key that exists while missing ranks may still join; null for none
+   */
+  public StoreAllGather(Store store, String name, int size, @Nullable Presence others) {
     this.store = store;
     this.name = name;
     this.size = size;
     this.others = others;
+    failed = name + "/failed";
   }
 
-  @Override
-  public List<byte[]> round(Map<Integer, byte[]> own, boolean isLast, Duration limit) {
-    long limitMs = Round.limitMs(limit);
-    List<byte[]> said =
-        store.gather(new Round(name, size, isLast, limitMs, others, own), () -> isOpen = true);
-    isOpen = true;
-    return said;
+  /**
+   * First part of a process's values, or of all values.
+   *
+   * @param number number of the round
+   * @param size number of all ranks, as the writer knows it
+   * @param ranks ranks whose values these are
+   * @param pieces number of pieces that follow
+   * @param begin first bytes of the values; each value is written as an array
+   */
+  private record Head(int number, int size, List<Integer> ranks, int pieces, byte[] begin) {
+    byte[] toBytes() {
+      return Encoding.bytes(
+          out -> {
+            out.writeInt(number);
+            out.writeInt(size);
+            Encoding.putList(out, ranks, DataOutputStream::writeInt);
+            out.writeInt(pieces);
+            out.write(begin);
+          });
+    }
+
+    static Head of(byte[] value) {
+      return decoded(
+          value,
+          in ->
+              new Head(
+                  in.readInt(), in.readInt(), Encoding.list(in, DataInputStream::readInt),
+                  in.readInt(), in.readAllBytes()));
+    }
   }
 
   /** Returns true if rank 0 is known to have joined. */
@@ -39,7 +131,345 @@ public final class StoreAllGather implements AllGather {
   }
 
   @Override
+  public List<byte[]> round(Map<Integer, byte[]> own, boolean isLast, Duration limit) {
+    if (size > Member.MOST_RANKS) {
+      throw new InvalidArgumentException(
+          "a start of " + size + " ranks; it may have " + Member.MOST_RANKS);
+    }
+    first = Collections.min(own.keySet());
+    until = Deadline.of(limit);
+    quiet = Deadline.of(Math.max(1, Math.min(LONGEST_QUIET.toNanos(), until.limitNs() / 4)));
+    try {
+      if (number == 0) {
+        failedBefore = store.get(failed, until.left()).orElse(null);
+      }
+      put(RANK + first, own);
+      Map<Integer, byte[]> said = isCollector() ? collected(own) : published();
+      number++;
+      if (isLast) {
+        end();
+      }
+      return List.copyOf(said.values());
+    } catch (OthersGoneException e) {
+      quit();
+      throw e;
+    } catch (WindlassException e) {
+      boolean isOfRound = !e.faultyRanks().isEmpty();
+      throw isOfRound || until.isOver() ? reported(isOfRound ? e : late()) : e;
+    }
+  }
+
+  /** Reports that this process leaves, once the others have read the last round. */
+  @Override
   public void quit() {
-    store.quit(name);
+    if (number > 0 && !held.isEmpty()) {
+      Deadline end = Deadline.of(LAST_WORD);
+      if (isCollector()) {
+        attempt(
+            () -> seen.forEach((place, value) -> store.awaitOther(place, value, end.left())));
+      }
+      reported(RoundFailures.left(first));
+    }
+    attempt(() -> forget(""));
+  }
+
+  private boolean isCollector() {
+    return first == 0;
+  }
+
+  private String place(int piece, String key) {
+    return name + "/" + (piece == 0 ? "" : piece + "/") + key;
+  }
+
+  private Map<Integer, byte[]> collected(Map<Integer, byte[]> own) {
+    Map<Integer, byte[]> said = new TreeMap<>(own);
+    isOpen = true;
+    while (said.size() < size) {
+      for (int rank = 0; said.size() < size; rank = (rank + 1) % size) {
+        if (!said.containsKey(rank)) {
+          take(RANK + rank, rank, said);
+        }
+      }
+      for (String place : number == 0 ? Set.copyOf(seen.keySet()) : Set.<String>of()) {
+        byte[] now = store.get(place, until.left()).orElse(null);
+        if (!Arrays.equals(now, seen.get(place))) {
+          drop(place, said);
+        }
+      }
+    }
+    put(ALL, said);
+    return said;
+  }
+
+  private Map<Integer, byte[]> published() {
+    if (!isOpen) {
+      requireSize(0, Head.of(Objects.requireNonNull(change(place(0, RANK + 0), null, Map.of()))));
+      isOpen = true;
+    }
+    Map<Integer, byte[]> said = new TreeMap<>();
+    take(ALL, 0, said);
+    if (said.size() < size) {
+      throw unreadable();
+    }
+    return said;
+  }
+
+  private void put(String key, Map<Integer, byte[]> said) {
+    byte[] all = Encoding.bytes(out -> Encoding.putArrays(out, said.values()));
+    List<Integer> ranks = List.copyOf(said.keySet());
+    int pieces = all.length / PIECE;
+    for (int i = pieces; i >= 0; i--) {
+      byte[] piece = Arrays.copyOfRange(all, i * PIECE, Math.min(all.length, (i + 1) * PIECE));
+      byte[] value =
+          i > 0 ? piece : new Head(number, size, ranks, pieces, piece).toBytes();
+      String place = place(i, key);
+      if (held.containsKey(place)) {
+        store.set(place, value, until.left());
+      } else if (!store.hold(place, value, until.left())) {
+        throw RoundFailures.anotherProcess(first);
+      }
+      held.put(place, value);
+    }
+  }
+
+  /** Waits for the value of {@code rank} in this round, and adds its content to {@code said}. */
+  private void take(String key, int rank, Map<Integer, byte[]> said) {
+    Head head = await(place(0, key), rank, said);
+    ByteArrayOutputStream all = new ByteArrayOutputStream();
+    all.writeBytes(head.begin());
+    for (int i = 1; i <= head.pieces(); i++) {
+      all.writeBytes(
+          store.get(place(i, key), until.left()).orElseThrow(() -> RoundFailures.left(rank)));
+    }
+    List<byte[]> values = decoded(all.toByteArray(), Encoding::arrays);
+    boolean isRight = head.ranks().contains(rank) && head.ranks().size() == values.size();
+    for (int i = 0; isRight && i < values.size(); i++) {
+      int each = head.ranks().get(i);
+      isRight = each >= 0 && each < size && said.put(each, values.get(i)) == null;
+    }
+    if (!isRight) {
+      throw unreadable();
+    }
+  }
+
+  /**
+   * Waits for the value of this round under a key.
+   *
+   * @param rank rank whose process writes the key
+   * @param said values of this round that were read before, without those of ranks that leave
+   */
+  private Head await(String place, int rank, Map<Integer, byte[]> said) {
+    while (true) {
+      byte[] value = change(place, seen.get(place), said);
+      if (value != null) {
+        seen.put(place, value);
+        Head head = Head.of(value);
+        requireSize(rank, head);
+        if (head.number() == number) {
+          return head;
+        }
+      } else if (number > 0) {
+        throw RoundFailures.left(rank);
+      } else {
+        seen.remove(place);
+      }
+    }
+  }
+
+  /** Returns the value of a key once it differs from {@code last}; null for none. */
+  private byte @Nullable [] change(
+      String place, byte @Nullable [] last, Map<Integer, byte[]> said) {
+    Map<String, byte @Nullable []> watched = new LinkedHashMap<>();
+    watched.put(failed, failedBefore);
+    watched.put(place, last);
+    if (others != null && number == 0) {
+      watched.put(others.key(), others.value());
+    }
+    while (true) {
+      Duration limit = isCollector() ? CHECK_INTERVAL : isLogged ? until.left() : quiet.left();
+      Store.Change change;
+      try {
+        change = store.awaitAny(watched, until.left(limit));
+      } catch (DeadlineExceededException e) {
+        if (until.isOver()) {
+          throw e;
+        }
+        look(said);
+        continue;
+      }
+      byte[] value = change.value();
+      if (change.key().equals(place)) {
+        return value;
+      }
+      if (!change.key().equals(failed)) {
+        throw new OthersGoneException();
+      }
+      if (value != null) {
+        // All get the values of a round that is complete.
+        byte[] now = isCollector() ? last : store.get(place, until.left()).orElse(last);
+        if (Arrays.equals(now, last)) {
+          throw failure(value);
+        }
+        return now;
+      }
+      failedBefore = null;
+      watched.put(failed, null);
+    }
+  }
+
+  /** Checks that the processes whose values were collected are there. Logs who is missing. */
+  private void look(Map<Integer, byte[]> said) {
+    if (isCollector()) {
+      Set<String> present = new HashSet<>(store.keys(place(0, RANK), until.left()));
+      for (String place : Set.copyOf(seen.keySet())) {
+        if (!present.contains(place)) {
+          drop(place, said);
+        }
+      }
+    }
+    if (!isLogged && quiet.isOver()) {
+      RoundFailures.Missing missing = missing();
+      isLogged = true;
+      if (missing.ranks().containsAll(IntStream.range(0, first).boxed().toList())) {
+        long leftMs = Math.max(1, until.left().toMillis());
+        Log.warn(
+            "{0} so far; the start waits for {1} more",
+            missing, Deadline.text(Duration.ofMillis(leftMs)));
+      }
+    }
+  }
+
+  /** Forgets the values of a process that has left. It may come again in the first round. */
+  private void drop(String place, Map<Integer, byte[]> said) {
+    List<Integer> gone = Head.of(Objects.requireNonNull(seen.remove(place))).ranks();
+    if (number > 0) {
+      throw RoundFailures.left(gone.stream().findFirst().orElse(0));
+    }
+    gone.forEach(said::remove);
+  }
+
+  private void requireSize(int rank, Head head) {
+    if (head.size() != size) {
+      throw RoundFailures.sizes(Map.of(first, size, rank, head.size()));
+    }
+  }
+
+  private RoundFailures.Missing missing() {
+    Set<Integer> missing = new TreeSet<>(IntStream.range(0, size).boxed().toList());
+    for (String place : store.keys(place(0, RANK), LAST_WORD)) {
+      store
+          .get(place, LAST_WORD)
+          .map(Head::of)
+          .filter(head -> head.number() == number)
+          .ifPresent(head -> head.ranks().forEach(missing::remove));
+    }
+    if (missing.isEmpty()) {
+      missing.add(0); // all have joined, and rank 0 has to say so
+    }
+    return new RoundFailures.Missing(
+        store.address(), size, number == 0, List.copyOf(missing));
+  }
+
+  private WindlassException late() {
+    try {
+      return missing().late();
+    } catch (DeadlineExceededException e) {
+      return new DeadlineExceededException(
+          "the deadline passed, and the store at " + store.address() + " did not say which of "
+              + size + " ranks had come");
+    }
+  }
+
+  /** Returns the failure that a process has reported. */
+  private Optional<WindlassException> told() {
+    return store
+        .get(failed, LAST_WORD)
+        .filter(found -> !Arrays.equals(found, failedBefore))
+        .map(StoreAllGather::failure);
+  }
+
+  private static WindlassException failure(byte[] told) {
+    return decoded(told, Encoding::failure);
+  }
+
+  private static <T> T decoded(byte[] value, Encoding.Reading<T> reading) {
+    try {
+      return Encoding.read(value, reading);
+    } catch (MalformedException e) {
+      throw unreadable();
+    }
+  }
+
+  private static WindlassException unreadable() {
+    return new MismatchException(
+        "what ranks say at the start can't be read; run one version of windlass on all ranks",
+        List.of(0));
+  }
+
+  /**
+   * Reports a failure to the other processes, if this one has joined, and waits until they have
+   * read it, for {@link #LAST_WORD} at most.
+   *
+   * @return what all throw: the first failure that any process has reported
+   */
+  private WindlassException reported(WindlassException why) {
+    if (held.isEmpty()) {
+      return why;
+    }
+    WindlassException[] told = {why};
+    attempt(
+        () -> {
+          byte[] own = Encoding.bytes(out -> Encoding.putFailure(out, why));
+          if (store.hold(failed, own, LAST_WORD)) {
+            forget(RANK);
+            awaitOthersGone(Deadline.of(LAST_WORD));
+            held.put(failed, own);
+          } else {
+            told[0] = told().orElse(why);
+          }
+          forget("");
+        });
+    held.clear();
+    return told[0];
+  }
+
+  /** Ends the last round. Rank 0's process keeps its keys until all have read them. */
+  private void end() {
+    if (isCollector()) {
+      awaitOthersGone(until);
+    }
+    attempt(() -> forget(""));
+  }
+
+  /** Waits until the other processes have removed their keys, or the deadline has passed. */
+  private void awaitOthersGone(Deadline end) {
+    try {
+      for (String place : store.keys(place(0, RANK), end.left())) {
+        byte[] said = held.containsKey(place) ? null : store.get(place, end.left()).orElse(null);
+        while (said != null) {
+          said = store.awaitOther(place, said, end.left()).orElse(null);
+        }
+      }
+    } catch (DeadlineExceededException e) {
+      // A process that is stopped fails when it goes on, and others name it in their next call.
+    }
+  }
+
+  /** Removes the keys of this process whose heads begin so. */
+  private void forget(String key) {
+    for (String place : List.copyOf(held.keySet())) {
+      if (place.startsWith(place(0, key))) {
+        store.compareAndSet(place, held.remove(place), null, LAST_WORD);
+      }
+    }
+  }
+
+  /** Makes calls even after an interrupt. If one fails, the keys disappear with the connection. */
+  private static void attempt(Runnable calls) {
+    try {
+      Waits.uninterrupted(calls);
+    } catch (RuntimeException e) {
+      // The connection is lost, or the store does not answer.
+    }
   }
 }

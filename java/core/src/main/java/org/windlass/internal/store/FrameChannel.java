@@ -96,13 +96,10 @@ final class FrameChannel {
     return body;
   }
 
-  void send(byte[] body) {
-    send(body, ByteBuffer.allocate(0));
-  }
-
-  /** Queues a frame with the body {@code head + rest}. A large {@code rest} is not copied. */
-  void send(byte[] head, ByteBuffer rest) {
-    int length = head.length + rest.remaining();
+  /** Queues a frame with the body {@code head + tail}. A large {@code tail} is not copied. */
+  void send(byte[] head, byte... tail) {
+    ByteBuffer rest = ByteBuffer.wrap(tail);
+    int length = head.length + tail.length;
     ByteBuffer first =
         ByteBuffer.allocate(Integer.BYTES + head.length).putInt(length).put(head).flip();
     byte[] seal = sent == null ? NO_SEAL : sent.next(first, rest);

@@ -9,8 +9,8 @@ import org.windlass.error.MismatchException;
 
 /**
  * Greeting by which a member and a server prove to one another that they hold the same token.
- * docs/protocols.md has its frames. No frame contains the token, or can be used for another
- * connection or direction. Proofs and keys are HMACs over the body of HELLO and that of CHALLENGE
+ * docs/explanation/protocols.md has its frames. No frame contains the token, or can be used for
+ * another connection or direction. Proofs and keys are HMACs over the body of HELLO and that of CHALLENGE
  * before its proof. These bodies contain both nonces, the job, the rank and the size.
  *
  * <p>REFUSED, and the HELLO up to its library, are the same in every version of the protocol.

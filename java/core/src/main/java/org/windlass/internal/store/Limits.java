@@ -2,11 +2,12 @@
 package org.windlass.internal.store;
 
 import java.nio.charset.StandardCharsets;
+import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 
-/** Limits of a {@link Store} in bytes. */
+/** Limits of a {@link Store}, in bytes if nothing else is said. */
 public final class Limits {
   /** Most bytes of a key in UTF-8. */
   public static final int KEY = 512;
@@ -22,6 +23,9 @@ public final class Limits {
 
   /** Most bytes of the keys that one call lists. Each key counts its UTF-8 and two bytes. */
   public static final int LISTING = 2 * VALUE;
+
+  /** Most keys that one call waits for. */
+  public static final int WATCHED = 4;
 
   private Limits() {}
 
@@ -58,6 +62,18 @@ public final class Limits {
       throw new InvalidArgumentException(
           "a value has " + value.length + " bytes; it may have " + VALUE);
     }
+  }
+
+  public static void watched(Map<String, byte @Nullable []> seen) {
+    if (seen.isEmpty() || seen.size() > WATCHED) {
+      throw new InvalidArgumentException(
+          "a wait for " + seen.size() + " keys; it may be for 1 to " + WATCHED);
+    }
+    seen.forEach(
+        (key, value) -> {
+          key(key);
+          value(value);
+        });
   }
 
   /** Returns the bytes that {@code key}, without its value, counts towards {@link #TOTAL}. */

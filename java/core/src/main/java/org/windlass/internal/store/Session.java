@@ -50,12 +50,9 @@ final class Session {
 
   long heardNs = System.nanoTime(); // time of the connection; for a member, of its last frame
   boolean isAdmitted; // true if a member has, or had, this connection
-  boolean tookPart; // true if the member has taken part in an all-gather
+  boolean isHolder; // true if the member holds keys, or has held some
   @Nullable Greeting greeting;
   @Nullable Member member; // that the HELLO names; it counts only after the proof
-
-  /** Failures of all-gathers that the member has not received, by name. */
-  final Map<String, RuntimeException> unheard = AllGathers.newest();
 
   Session(StoreServer server, SocketChannel socket, SelectionKey key) throws IOException {
     this.server = server;
@@ -110,7 +107,7 @@ final class Session {
   }
 
   /**
-   * Lets a member of an all-gather receive the queued frames, and reads no more requests.
+   * Lets a member receive the queued frames, and reads no more requests.
    *
    * @return false once it has closed the connection
    */
@@ -125,11 +122,10 @@ final class Session {
     }
   }
 
-  /** Ends the session's waits and all-gathers, removes its held keys, and closes the connection. */
+  /** Ends the session's waits, removes its held keys, and closes the connection. */
   void end() {
     waits.values().forEach(Table.Wait::cancel);
     waits.clear();
-    server.allGathers.leave(this);
     server.table.release(this);
     Sockets.close(socket);
   }
@@ -155,8 +151,8 @@ final class Session {
           throw e;
         }
         server.log.warn(peer(), "it sent " + e.getMessage());
-        queueRefusal(
-            Wire.NO_CALL, new InvalidArgumentException("the store got " + e.getMessage()));
+        String why = "the store got " + e.getMessage();
+        queue(Wire.refusal(Wire.NO_CALL, new InvalidArgumentException(why)));
         stage = Stage.LEAVING;
       } catch (WindlassException e) {
         server.log.warn(peer, e.getMessage());
@@ -197,8 +193,8 @@ final class Session {
     Wire.Request request = Wire.read(frame, Wire::request);
     try {
       carryOut(request, request.id(), request.text());
-    } catch (WindlassException | OthersGoneException e) {
-      queueRefusal(request.id(), e);
+    } catch (WindlassException e) {
+      queue(Wire.refusal(request.id(), e));
     }
   }
 
@@ -209,11 +205,14 @@ final class Session {
         table.set(text, Objects.requireNonNull(request.value()));
         reply(id);
       }
-      case Wire.GET -> queueArray(id, table.get(text));
-      case Wire.AWAIT -> await(id, text, request.expected());
+      case Wire.GET -> queueArray(id, new byte[0], table.get(text));
+      case Wire.AWAIT -> await(id, request.seen());
       case Wire.CAS ->
           reply(id, bit(table.compareAndSet(text, request.expected(), request.value())));
-      case Wire.HOLD -> reply(id, bit(table.hold(text, Objects.requireNonNull(request.value()), this)));
+      case Wire.HOLD -> {
+        isHolder = true;
+        reply(id, bit(table.hold(text, Objects.requireNonNull(request.value()), this)));
+      }
       case Wire.KEYS -> reply(id, Wire.keys(table.keys(text)));
       case Wire.CANCEL -> cancel(id);
       case Wire.PING -> reply(id);
@@ -221,16 +220,11 @@ final class Session {
         server.log.warn(peer(), "it goes, because " + Texts.printable(text));
         stage = Stage.LEAVING;
       }
-      case Wire.GATHER -> {
-        tookPart = true;
-        server.allGathers.gather(this, id, Objects.requireNonNull(request.round()));
-      }
-      case Wire.QUIT -> server.allGathers.quit(this, text);
       default -> throw new AssertionError(request.kind());
     }
   }
 
-  private void await(int id, String name, byte @Nullable [] seen) throws MalformedException {
+  private void await(int id, Map<String, byte @Nullable []> seen) throws MalformedException {
     if (waits.containsKey(id)) {
       throw new MalformedException("two waits of one id");
     }
@@ -239,11 +233,10 @@ final class Session {
     }
     Table.Wait wait =
         server.table.await(
-            name,
             seen,
-            value -> {
+            change -> {
               waits.remove(id);
-              queueArray(id, value);
+              queueArray(id, Wire.text(change.key()), change.value());
             });
     if (wait != null) {
       waits.put(id, wait);
@@ -265,33 +258,14 @@ final class Session {
     queue(Wire.body(Wire.DONE, id, fields));
   }
 
-  void queueValues(int id, byte[] values) {
-    int from = 0;
-    do {
-      int length = Math.min(Wire.PIECE_BYTES, values.length - from);
-      boolean isLast = from + length == values.length;
-      byte[] kind = {isLast ? Wire.LAST_PIECE : Wire.PIECE};
-      queue(Wire.body(Wire.DONE, id, kind), ByteBuffer.wrap(values, from, length).slice());
-      from += length;
-    } while (from < values.length);
-  }
-
-  void queueRefusal(int id, RuntimeException why) {
-    queue(Wire.refusal(id, why));
-  }
-
-  private void queueArray(int id, byte @Nullable [] value) {
+  /** Queues a reply with the fields {@code head} and an array, which is not copied. */
+  private void queueArray(int id, byte[] head, byte @Nullable [] value) {
     int length = value == null ? -1 : value.length;
-    byte[] head = ByteBuffer.allocate(Integer.BYTES).putInt(length).array();
-    queue(
-        Wire.body(Wire.DONE, id, head), ByteBuffer.wrap(value == null ? new byte[0] : value));
+    byte[] size = ByteBuffer.allocate(Integer.BYTES).putInt(length).array();
+    queue(Wire.body(Wire.DONE, id, head, size), value == null ? new byte[0] : value);
   }
 
-  private void queue(byte[] body) {
-    queue(body, ByteBuffer.allocate(0));
-  }
-
-  private void queue(byte[] head, ByteBuffer rest) {
+  private void queue(byte[] head, byte... rest) {
     channel.send(head, rest);
     server.dirty.add(this);
   }

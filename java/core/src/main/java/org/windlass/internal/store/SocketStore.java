@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.store;
 
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -23,7 +21,6 @@ import org.jspecify.annotations.Nullable;
 import org.windlass.error.ClosedException;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InternalException;
-import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.PeerLostException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
@@ -37,7 +34,7 @@ import org.windlass.internal.Log;
  * does not reconnect.
  */
 public final class SocketStore implements Store {
-  /** Milliseconds after a round's deadline in which a call waits for the server's reason. */
+  /** Milliseconds in which the server may receive why this member ends the connection. */
   private static final long LAST_WORD_MS = 2000;
 
   /** Time after which even an idle member sends a second request; see {@link Session}. */
@@ -51,7 +48,7 @@ public final class SocketStore implements Store {
   private final BlockingQueue<byte[]> requests = new LinkedBlockingQueue<>();
 
   private final AtomicInteger ids = new AtomicInteger(Wire.NO_CALL);
-  private final Map<Integer, Reply> replies = new ConcurrentHashMap<>();
+  private final Map<Integer, CompletableFuture<ByteBuffer>> replies = new ConcurrentHashMap<>();
   private volatile boolean closing;
 
   private volatile @Nullable WindlassException end;
@@ -120,11 +117,14 @@ public final class SocketStore implements Store {
   }
 
   @Override
-  public Optional<byte[]> awaitOther(String key, byte @Nullable [] seen, Duration deadline) {
-    Limits.key(key);
-    Limits.value(seen);
-    byte[][] arrays = {seen};
-    return ask("await " + key, deadline, SocketStore::value, Wire.AWAIT, key, arrays);
+  public Change awaitAny(Map<String, byte @Nullable []> seen, Duration deadline) {
+    Limits.watched(seen);
+    Map.Entry<String, byte @Nullable []> first = seen.entrySet().iterator().next();
+    int id = nextId();
+    return exchange(
+        "await " + first.getKey(), Waits.lacking(first.getValue()), deadline, id,
+        Wire.await(id, seen),
+        reply -> new Change(Wire.text(reply, Limits.KEY), Wire.array(reply)));
   }
 
   @Override
@@ -159,49 +159,6 @@ public final class SocketStore implements Store {
   }
 
   @Override
-  public List<byte[]> gather(Round round, Runnable onRankZero) {
-    int size = round.size();
-    if (size > Member.MOST_RANKS) {
-      throw new InvalidArgumentException(
-          "a start of " + size + " ranks; it may have " + Member.MOST_RANKS);
-    }
-    int id = nextId();
-    byte[] request = Wire.gather(id, round);
-    if (request.length > Wire.FRAME) {
-      throw new ResourceException(
-          "the ranks of this process have " + request.length + " bytes to say, of at most "
-              + Wire.FRAME + "; start fewer ranks in one process or job");
-    }
-    String late =
-        "the deadline passed, and the store at " + address + " did not say which of "
-            + size + " ranks had come";
-    long limitNs = TimeUnit.MILLISECONDS.toNanos(round.limitMs() + LAST_WORD_MS);
-    try {
-      return exchange(
-          "gather",
-          late,
-          limitNs,
-          id,
-          request,
-          new Reply(onRankZero),
-          values -> {
-            List<byte[]> said = new ArrayList<>(size);
-            while (said.size() < size) {
-              said.add(Wire.value(values));
-            }
-            return said;
-          });
-    } catch (ExecutionException e) {
-      throw (RuntimeException) e.getCause();
-    }
-  }
-
-  @Override
-  public void quit(String name) {
-    send(Wire.request(Wire.QUIT, Wire.NO_CALL, name));
-  }
-
-  @Override
   public void close() {
     closing = true;
     connection.close();
@@ -209,58 +166,26 @@ public final class SocketStore implements Store {
     Sockets.join(writer);
   }
 
-  private static final class Reply extends CompletableFuture<ByteBuffer> {
-    /** Runs once rank 0 is known to have joined. Null unless the request is a GATHER. */
-    private final @Nullable Runnable onRankZero;
-
-    private final ByteArrayOutputStream pieces = new ByteArrayOutputStream();
-
-    Reply(@Nullable Runnable onRankZero) {
-      this.onRankZero = onRankZero;
-    }
-
-    void take(ByteBuffer frame) throws MalformedException {
-      byte kind = onRankZero == null ? Wire.LAST_PIECE : frame.get();
-      pieces.writeBytes(Wire.bytes(frame, frame.remaining()));
-      if (onRankZero != null && kind == Wire.NOTE) {
-        onRankZero.run();
-      } else if (kind == Wire.LAST_PIECE) {
-        complete(ByteBuffer.wrap(pieces.toByteArray()));
-      } else if (kind != Wire.PIECE || pieces.size() > 2 * Limits.TOTAL) {
-        throw new MalformedException("a piece of kind " + kind + ", after " + pieces.size());
-      }
-    }
-  }
-
   private <T> T ask(
       String call, Duration deadline, Wire.Reading<T> reading, byte kind, String key,
       byte[] @Nullable ... arrays) {
-    long limitNs = Deadline.nanos(deadline);
     int id = nextId();
     byte[] request = Wire.request(kind, id, key, arrays);
-    String lacking = kind == Wire.AWAIT ? Waits.lacking(arrays[0]) : "no answer of ";
-    String late = lacking + "the store at " + address + " after " + Deadline.text(deadline);
-    try {
-      return exchange(call, late, limitNs, id, request, new Reply(null), reading);
-    } catch (ExecutionException e) {
-      throw e.getCause() instanceof WindlassException why
-          ? Waits.during(call, why)
-          : (RuntimeException) e.getCause();
-    }
+    return exchange(call, "no answer of ", deadline, id, request, reading);
   }
 
   /**
    * Sends a request and waits for its reply.
    *
-   * @param call name of the call, for messages
-   * @param late message of the exception if the deadline passes
+   * @param call name of the call, with which the messages of exceptions begin
+   * @param lacking what the store lacks, for the message at the deadline
    * @param id identifier of the request
-   * @throws ExecutionException if the server refuses, the store is lost, or no reply comes in time
    */
   private <T> T exchange(
-      String call, String late, long limitNs, int id, byte[] request, Reply reply,
-      Wire.Reading<T> reading)
-      throws ExecutionException {
+      String call, String lacking, Duration deadline, int id, byte[] request,
+      Wire.Reading<T> reading) {
+    long limitNs = Deadline.nanos(deadline);
+    CompletableFuture<ByteBuffer> reply = new CompletableFuture<>();
     replies.put(id, reply);
     if (end != null) {
       reply.completeExceptionally(end);
@@ -268,8 +193,13 @@ public final class SocketStore implements Store {
     send(request);
     try {
       return Wire.read(reply.get(limitNs, TimeUnit.NANOSECONDS), reading);
+    } catch (ExecutionException e) {
+      throw e.getCause() instanceof WindlassException why
+          ? Waits.during(call, why)
+          : (RuntimeException) e.getCause();
     } catch (TimeoutException e) {
-      throw new ExecutionException(new DeadlineExceededException(late));
+      throw new DeadlineExceededException(
+          call + ": " + lacking + "the store at " + address + " after " + Deadline.text(deadline));
     } catch (InterruptedException e) {
       throw Waits.interrupted(call);
     } catch (MalformedException e) {
@@ -344,11 +274,11 @@ public final class SocketStore implements Store {
     if (id == Wire.NO_CALL && code != Wire.DONE) {
       throw new PeerLostException(Texts.printable(Wire.text(frame, Wire.REFUSAL)));
     }
-    Reply reply = replies.get(id);
+    CompletableFuture<ByteBuffer> reply = replies.get(id);
     if (reply == null) {
       frame.position(frame.limit()); // its caller has gone, or it answers a PING
     } else if (code == Wire.DONE) {
-      reply.take(frame);
+      reply.complete(ByteBuffer.wrap(Wire.bytes(frame, frame.remaining())));
     } else {
       reply.completeExceptionally(Wire.refusal(code, frame));
     }
@@ -371,7 +301,7 @@ public final class SocketStore implements Store {
     connection.close();
     writer.interrupt();
     requests.clear();
-    for (Reply reply : replies.values()) {
+    for (CompletableFuture<ByteBuffer> reply : replies.values()) {
       reply.completeExceptionally(why);
     }
   }

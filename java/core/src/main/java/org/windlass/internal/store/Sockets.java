@@ -7,8 +7,8 @@ import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 import org.windlass.internal.Deadline;
 
-/** Operations on addresses, sockets and threads that both ends of a connection need. */
-final class Sockets {
+/** Operations on addresses, sockets and threads for both ends of a connection. */
+public final class Sockets {
   private static final Duration JOIN = Duration.ofSeconds(10);
 
   private Sockets() {}
@@ -43,7 +43,7 @@ final class Sockets {
   }
 
   /** Creates a daemon thread that inherits nothing from the caller's thread. */
-  static Thread daemon(Runnable task, String name) {
+  public static Thread daemon(Runnable task, String name) {
     Thread thread = new Thread(null, task, name, 0, false);
     thread.setDaemon(true);
     thread.setContextClassLoader(null);

@@ -2,7 +2,9 @@
 package org.windlass.internal.store;
 
 import java.time.Duration;
+import java.util.Collections;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
@@ -54,7 +56,20 @@ public interface Store extends AutoCloseable {
    * @param seen null stands for no value
    * @return empty if the key has no value
    */
-  Optional<byte[]> awaitOther(String key, byte @Nullable [] seen, Duration deadline);
+  default Optional<byte[]> awaitOther(String key, byte @Nullable [] seen, Duration deadline) {
+    return Optional.ofNullable(awaitAny(Collections.singletonMap(key, seen), deadline).value());
+  }
+
+  /**
+   * Waits until one of several keys has another value than it is known to have.
+   *
+   * @param seen the known values of 1 to {@link Limits#WATCHED} keys; null stands for no value
+   * @return the first key that differs, in the order of the map
+   */
+  Change awaitAny(Map<String, byte @Nullable []> seen, Duration deadline);
+
+  /** A key, and the value that it has now; null for none. */
+  record Change(String key, byte @Nullable [] value) {}
 
   /**
    * Changes {@code key} if it has the expected value.
@@ -75,24 +90,6 @@ public interface Store extends AutoCloseable {
 
   /** Returns the keys that begin with {@code prefix}, in ascending order. */
   List<String> keys(String prefix, Duration deadline);
-
-  /**
-   * Takes part in one round of an all-gather.
-   *
-   * @param onRankZero runs, on any thread, once rank 0 is known to have joined; not if it is among
-   *     the round's own ranks
-   * @return the value of each rank, in rank order
-   * @throws WindlassException if the all-gather fails: its code, message and faulty ranks are the
-   *     same on all ranks. Mismatch if sizes differ, or another process has one of the ranks.
-   *     PeerLost if a rank has left. DeadlineExceeded at the first deadline. Without faulty ranks,
-   *     PeerLost means that this store was lost.
-   * @throws OthersGoneException if {@link Round#others} says that the other ranks can't join any
-   *     more
-   */
-  List<byte[]> gather(Round round, Runnable onRankZero);
-
-  /** Ends this member's part in the all-gather {@code name}, which fails if it is not over. */
-  void quit(String name);
 
   /**
    * Returns how long a held key may stay in the store after its holder's host has failed. If only

@@ -54,7 +54,6 @@ public final class StoreServer implements AutoCloseable {
   private final long tickNs;
 
   final Table table = new Table();
-  final AllGathers allGathers;
 
   private final Selector selector;
   private final ServerSocketChannel listener;
@@ -148,7 +147,6 @@ public final class StoreServer implements AutoCloseable {
     this.listening = listener.register(selector, SelectionKey.OP_ACCEPT);
     this.address = (InetSocketAddress) listener.getLocalAddress();
     this.log = new RefusalLog(Sockets.name(address));
-    this.allGathers = new AllGathers(Sockets.name(address), table);
     this.thread = Sockets.daemon(this::run, "windlass-store-" + address.getPort());
   }
 
@@ -232,31 +230,22 @@ public final class StoreServer implements AutoCloseable {
       accept();
     }
     endOverdue();
-    allGathers.look(System.nanoTime());
     send();
   }
 
   private long timeoutMs() {
-    if (pausedNs != 0) {
-      return PAUSE_MS;
-    }
-    if (strangers.isEmpty() && members.isEmpty()) {
-      return 0;
-    }
-    return Math.max(1, allGathers.untilNextNs(System.nanoTime(), tickNs) / 1_000_000);
+    boolean isIdle = strangers.isEmpty() && members.isEmpty();
+    return pausedNs != 0 ? PAUSE_MS : isIdle ? 0 : tickNs / 1_000_000;
   }
 
-  /** Waits until members of failed all-gathers have received the failure and disconnected. */
+  /** Waits until members that hold keys have received the queued frames and disconnected. */
   private void linger() throws IOException {
     Sockets.close(listener);
     selector.selectNow(); // gives the port back
     pausedNs = 0;
     Deadline until = Deadline.of(LINGER);
-    while (members.stream().anyMatch(each -> !each.unheard.isEmpty()) && !until.isOver()) {
-      serve(LINGER_TICK_MS);
-    }
     List<Session> last = new ArrayList<>(members);
-    last.removeIf(session -> !session.tookPart);
+    last.removeIf(session -> !session.isHolder);
     while (!last.isEmpty() && !until.isOver()) {
       last.removeIf(session -> !session.drain());
       LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(LINGER_TICK_MS));

@@ -23,26 +23,25 @@ final class Table {
   private final Map<String, Set<Wait>> waits = new HashMap<>();
 
   private long bytes;
-  long changes; // number of changes of any key
 
   private record Entry(byte[] value, @Nullable Object holder) {}
 
-  /** A wait until a key has another value than before. */
+  /** A wait until one of several keys has another value than before. */
   final class Wait {
-    private final String key;
-    private final byte @Nullable [] seen;
-    private final Consumer<byte[]> then;
+    private final Map<String, byte @Nullable []> seen;
+    private final Consumer<Store.Change> then;
 
-    private Wait(String key, byte @Nullable [] seen, Consumer<byte[]> then) {
-      this.key = key;
+    private Wait(Map<String, byte @Nullable []> seen, Consumer<Store.Change> then) {
       this.seen = seen;
       this.then = then;
     }
 
     void cancel() {
-      Set<Wait> others = waits.get(key);
-      if (others != null && others.remove(this) && others.isEmpty()) {
-        waits.remove(key);
+      for (String key : seen.keySet()) {
+        Set<Wait> others = waits.get(key);
+        if (others != null && others.remove(this) && others.isEmpty()) {
+          waits.remove(key);
+        }
       }
     }
   }
@@ -50,10 +49,6 @@ final class Table {
   byte @Nullable [] get(String key) {
     Entry entry = entries.get(key);
     return entry == null ? null : entry.value;
-  }
-
-  boolean has(Round.Presence presence) {
-    return Arrays.equals(get(presence.key()), presence.value());
   }
 
   /**
@@ -113,19 +108,24 @@ final class Table {
   }
 
   /**
-   * Calls {@code then} once the value of {@code key} (null for none) differs from {@code seen}. The
-   * call is made now, or during the call that changes the key. {@code then} must not change keys.
+   * Calls {@code then} once the value of one of the keys differs from that in {@code seen}, where
+   * null stands for none. The call is made now, or during the call that changes the key. {@code
+   * then} must not change keys.
    *
    * @return null if {@code then} was called now
    */
-  @Nullable Wait await(String key, byte @Nullable [] seen, Consumer<byte[]> then) {
-    byte[] now = get(key);
-    if (!Arrays.equals(now, seen)) {
-      then.accept(now);
-      return null;
+  @Nullable Wait await(Map<String, byte @Nullable []> seen, Consumer<Store.Change> then) {
+    for (Map.Entry<String, byte @Nullable []> each : seen.entrySet()) {
+      byte[] now = get(each.getKey());
+      if (!Arrays.equals(now, each.getValue())) {
+        then.accept(new Store.Change(each.getKey(), now));
+        return null;
+      }
     }
-    Wait wait = new Wait(key, seen, then);
-    waits.computeIfAbsent(key, any -> new LinkedHashSet<>()).add(wait);
+    Wait wait = new Wait(seen, then);
+    for (String key : seen.keySet()) {
+      waits.computeIfAbsent(key, any -> new LinkedHashSet<>()).add(wait);
+    }
     return wait;
   }
 
@@ -147,13 +147,13 @@ final class Table {
   }
 
   private void changed(String key, byte @Nullable [] value) {
-    changes++;
     Set<Wait> parked = waits.get(key);
     if (parked == null) {
       return;
     }
-    List<Wait> over = parked.stream().filter(w -> !Arrays.equals(w.seen, value)).toList();
+    List<Wait> over =
+        parked.stream().filter(wait -> !Arrays.equals(wait.seen.get(key), value)).toList();
     over.forEach(Wait::cancel);
-    over.forEach(wait -> wait.then.accept(value));
+    over.forEach(wait -> wait.then.accept(new Store.Change(key, value)));
   }
 }

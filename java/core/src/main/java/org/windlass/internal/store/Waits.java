@@ -24,6 +24,18 @@ public final class Waits {
     return WindlassException.of(why.code().number(), message, why, "", why.faultyRanks());
   }
 
+  /** Runs a call with the thread's interrupt flag cleared, and restores the flag afterwards. */
+  public static void uninterrupted(Runnable call) {
+    boolean interrupted = Thread.interrupted();
+    try {
+      call.run();
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
+    }
+  }
+
   /** Sleeps. Throws Aborted, which names {@code call}, if the thread is interrupted. */
   public static void pause(String call, long milliseconds) {
     try {

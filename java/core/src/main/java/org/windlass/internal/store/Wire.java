@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.store;
 
+import java.io.ByteArrayOutputStream;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.WindlassException;
 
 /**
  * Encodes and decodes the bodies of frames between a {@link SocketStore} and a {@link StoreServer};
- * see docs/protocols.md. {@link Greeting} has the frames before the {@link Seal}.
+ * see docs/explanation/protocols.md. {@link Greeting} has the frames before the {@link Seal}.
  */
 final class Wire {
-  static final int PROTOCOL = 3;
+  static final int PROTOCOL = 4;
   static final int MAGIC = 0x574c5354; // "WLST"
   static final byte HELLO = 1;
   static final byte CHALLENGE = 2;
@@ -35,27 +36,17 @@ final class Wire {
   static final byte CANCEL = 23;
   static final byte PING = 24;
   static final byte LEAVE = 25;
-  static final byte GATHER = 26;
-  static final byte QUIT = 27;
 
   static final byte DONE = 0;
 
-  /** Code of the reply to a GATHER whose other ranks can't join any more. */
-  static final byte GONE = 64;
-
-  static final byte NOTE = 0;
-  static final byte PIECE = 1;
-  static final byte LAST_PIECE = 2;
-
-  static final int PIECE_BYTES = 512 << 10;
   static final int NO_CALL = 0; // the id of a request whose reply nobody waits for
   static final int HEAD = 1 + Integer.BYTES;
 
   /** Bytes of the longest frame before the proof of the token. */
   static final int HANDSHAKE_FRAME = 1 << 10;
 
-  /** Bytes of the longest frame: a GATHER with the values of all ranks of a large job. */
-  static final int FRAME = 8 << 20;
+  /** Bytes of the longest frame. An AWAIT of as many values as it may have is shorter. */
+  static final int FRAME = 4 << 20;
   static final int REFUSAL = 800; // bytes of the longest reason of a refusal
 
   private Wire() {}
@@ -84,22 +75,16 @@ final class Wire {
   }
 
   static byte[] body(int kind, int id, byte[]... fields) {
-    byte[][] parts = new byte[1 + fields.length][];
-    parts[0] = ByteBuffer.allocate(HEAD).put((byte) kind).putInt(id).array();
-    System.arraycopy(fields, 0, parts, 1, fields.length);
-    return concat(parts);
+    byte[] head = ByteBuffer.allocate(HEAD).put((byte) kind).putInt(id).array();
+    return concat(head, concat(fields));
   }
 
   static byte[] concat(byte[]... parts) {
-    int length = 0;
+    ByteArrayOutputStream all = new ByteArrayOutputStream();
     for (byte[] part : parts) {
-      length += part.length;
+      all.writeBytes(part);
     }
-    ByteBuffer all = ByteBuffer.allocate(length);
-    for (byte[] part : parts) {
-      all.put(part);
-    }
-    return all.array();
+    return all.toByteArray();
   }
 
   static byte[] text(String text) {
@@ -166,14 +151,6 @@ final class Wire {
     return bytes;
   }
 
-  private static int count(ByteBuffer frame, int most) throws MalformedException {
-    int count = frame.getInt();
-    if (count < 0 || count > most) {
-      throw new MalformedException("a count of " + count);
-    }
-    return count;
-  }
-
   /** Makes the body of a REFUSED frame. A text that is too long is cut. */
   static byte[] refused(int code, String text) {
     return body(REFUSED, code, text(cut(text)));
@@ -192,32 +169,20 @@ final class Wire {
     return shown;
   }
 
-  static byte[] refusal(int id, RuntimeException why) {
-    WindlassException failure = why instanceof WindlassException e ? e : null;
-    int code = failure == null ? GONE : failure.code().number();
-    List<Integer> faultyRanks = failure == null ? List.of() : failure.faultyRanks();
-    ByteBuffer ranks = ByteBuffer.allocate(Integer.BYTES * (1 + faultyRanks.size()));
-    ranks.putInt(faultyRanks.size());
-    faultyRanks.forEach(ranks::putInt);
-    return body(code, id, text(cut(String.valueOf(why.getMessage()))), ranks.array());
+  static byte[] refusal(int id, WindlassException why) {
+    return body(why.code().number(), id, text(cut(String.valueOf(why.getMessage()))));
   }
 
-  static RuntimeException refusal(byte code, ByteBuffer frame) throws MalformedException {
-    String text = Texts.printable(text(frame, REFUSAL));
-    List<Integer> faultyRanks = new ArrayList<>();
-    for (int count = count(frame, Member.MOST_RANKS); count > 0; count--) {
-      faultyRanks.add(frame.getInt());
-    }
-    return code == GONE
-        ? new OthersGoneException()
-        : WindlassException.of(code, text, faultyRanks);
+  static WindlassException refusal(byte code, ByteBuffer frame) throws MalformedException {
+    return WindlassException.of(code, Texts.printable(text(frame, REFUSAL)), List.of());
   }
 
   /**
-   * A request. Fields that its kind does not have are null.
+   * A request. Fields that its kind does not have are null or empty.
    *
-   * @param text a key, a name or a reason
-   * @param expected last value that AWAIT has seen, or the value that CAS expects
+   * @param text a key, a prefix or a reason
+   * @param expected value that CAS expects
+   * @param seen keys that AWAIT waits for, and their known values
    */
   record Request(
       byte kind,
@@ -225,7 +190,7 @@ final class Wire {
       String text,
       byte @Nullable [] expected,
       byte @Nullable [] value,
-      @Nullable Round round) {}
+      Map<String, byte @Nullable []> seen) {}
 
   static byte[] request(byte kind, int id, String text, byte[] @Nullable ... arrays) {
     return body(
@@ -243,64 +208,46 @@ final class Wire {
     int id = frame.getInt();
     String text =
         switch (kind) {
-          case SET, GET, AWAIT, CAS, HOLD, QUIT -> key(frame);
+          case SET, GET, CAS, HOLD -> key(frame);
           case KEYS -> text(frame, Limits.KEY);
           case LEAVE -> text(frame, REFUSAL);
-          case CANCEL, PING, GATHER -> "";
+          case AWAIT, CANCEL, PING -> "";
           default -> throw new MalformedException("a request of kind " + kind);
         };
-    byte[] expected = kind == AWAIT || kind == CAS ? array(frame) : null;
+    byte[] expected = kind == CAS ? array(frame) : null;
     byte[] value =
         switch (kind) {
           case SET, HOLD -> value(frame);
           case CAS -> array(frame);
           default -> null;
         };
-    Round round = kind == GATHER ? round(frame) : null;
-    return new Request(kind, id, text, expected, value, round);
+    Map<String, byte @Nullable []> seen = kind == AWAIT ? seen(frame) : Map.of();
+    return new Request(kind, id, text, expected, value, seen);
   }
 
-  static byte[] gather(int id, Round round) {
-    Round.Presence others = round.others();
+  static byte[] await(int id, Map<String, byte @Nullable []> seen) {
     return body(
-        GATHER,
+        AWAIT,
         id,
         Encoding.bytes(
             out -> {
-              out.write(text(round.name()));
-              out.writeInt(round.size());
-              out.writeBoolean(round.isLast());
-              out.writeLong(round.limitMs());
-              out.write(text(others == null ? "" : others.key()));
-              Encoding.putArray(out, others == null ? null : others.value());
-              out.writeInt(round.own().size());
-              for (Map.Entry<Integer, byte[]> each : round.own().entrySet()) {
-                out.writeInt(each.getKey());
+              out.writeInt(seen.size());
+              for (Map.Entry<String, byte @Nullable []> each : seen.entrySet()) {
+                out.write(text(each.getKey()));
                 Encoding.putArray(out, each.getValue());
               }
             }));
   }
 
-  static Round round(ByteBuffer frame) throws MalformedException {
-    String name = key(frame);
-    int size = count(frame, Member.MOST_RANKS);
-    byte last = frame.get();
-    long limitMs = frame.getLong();
-    String key = text(frame, Limits.KEY);
-    byte[] value = array(frame);
-    int count = count(frame, size);
-    Map<Integer, byte[]> own = new TreeMap<>();
-    for (int i = 0; i < count; i++) {
-      int rank = frame.getInt();
-      if (rank < 0 || rank >= size || own.put(rank, value(frame)) != null) {
-        throw new MalformedException("rank " + rank + " of " + size + ", or that twice");
-      }
+  private static Map<String, byte @Nullable []> seen(ByteBuffer frame) throws MalformedException {
+    int count = frame.getInt();
+    Map<String, byte @Nullable []> seen = new LinkedHashMap<>();
+    for (int i = 0; i < Math.min(count, Limits.WATCHED + 1); i++) {
+      seen.put(key(frame), array(frame));
     }
-    boolean isLimit = limitMs >= 1 && limitMs <= Round.LONGEST_MS;
-    if (count == 0 || (last & ~1) != 0 || !isLimit || key.isEmpty() != (value == null)) {
-      throw new MalformedException("a round without ranks or limit, or half of a key");
+    if (count < 1 || seen.size() != count || count > Limits.WATCHED) {
+      throw new MalformedException("a wait for " + count + " keys, or for one of them twice");
     }
-    Round.Presence others = value == null ? null : new Round.Presence(key, value);
-    return new Round(name, size, last == 1, limitMs, others, own);
+    return seen;
   }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.transfer;
 
-import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
@@ -43,10 +42,6 @@ public final class SourceHash {
       int dtype,
       long seed) {
     Endpoint endpoint = transfer.endpoint();
-    Thread thread = Thread.currentThread();
-    if (endpoint.mustHandOff(thread)) {
-      return endpoint.handOff(() -> of(binding, ranks, start, length, op, wire, dtype, seed));
-    }
     if (buffer.capacity() < BOX + ranks.length * Integer.BYTES) {
       buffer = Structs.allocate(BOX + ranks.length * Integer.BYTES);
     }
@@ -58,27 +53,20 @@ public final class SourceHash {
       buffer.putInt(BOX + i * Integer.BYTES, ranks[i]);
     }
     long address = NativeMemory.address(buffer);
-    endpoint.begin(thread);
-    int code =
-        Native.wl_transfer_hash(
-            transfer.handle,
-            binding,
-            address + BOX,
-            ranks.length,
-            address,
-            address + BOX / 2,
-            op,
-            wire,
-            dtype,
-            seed,
-            endpoint.scratch.out(),
-            endpoint.error);
-    Reference.reachabilityFence(buffer);
-    if (code != Native.WL_OK) {
-      throw endpoint.settle(code, null, null);
-    }
-    long hash = endpoint.scratch.outValue();
-    endpoint.end();
-    return hash;
+    return endpoint.call(
+        (out, error) ->
+            Native.wl_transfer_hash(
+                transfer.handle,
+                binding,
+                address + BOX,
+                ranks.length,
+                address,
+                address + BOX / 2,
+                op,
+                wire,
+                dtype,
+                seed,
+                out,
+                error));
   }
 }

@@ -2,10 +2,9 @@
 package org.windlass.internal.transfer;
 
 import java.nio.ByteBuffer;
-import org.windlass.internal.Failures;
 import org.windlass.internal.Native;
 import org.windlass.internal.NativeMemory;
-import org.windlass.internal.Scratch;
+import org.windlass.internal.Natives;
 import org.windlass.internal.Structs;
 import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.memory.Lifetime;
@@ -31,14 +30,11 @@ public final class TransferHandle extends Lifetime {
    */
   public long[] moved(int rank, int count) {
     ByteBuffer buffer = Structs.allocate(Math.max(1, count) * Long.BYTES);
-    try (Scratch scratch = Scratch.take()) {
-      long address = NativeMemory.address(buffer);
-      int code = Native.wl_transfer_progress(handle, rank, address, count, scratch.error());
-      Failures.check(code, scratch);
-      long[] moved = new long[count];
-      buffer.asLongBuffer().get(moved);
-      return moved;
-    }
+    long address = NativeMemory.address(buffer);
+    Natives.call((out, e) -> Native.wl_transfer_progress(handle, rank, address, count, e));
+    long[] moved = new long[count];
+    buffer.asLongBuffer().get(moved);
+    return moved;
   }
 
   public Endpoint endpoint() {

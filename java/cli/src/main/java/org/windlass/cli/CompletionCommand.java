@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.cli;
+
+import picocli.AutoComplete;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** Runs {@code windlass completion}: prints a script that completes command lines in a shell. */
+@Command(
+    name = "completion",
+    description = "Prints a script that completes commands, options and their values.",
+    footer = {"  source <(windlass completion bash)", "  source <(windlass completion zsh)"})
+final class CompletionCommand implements Runnable {
+  /** Shells that the script knows. */
+  private enum Shell {
+    /** GNU Bash. */
+    bash,
+    /** The Z shell, which runs the script in its emulation of Bash's completion. */
+    zsh
+  }
+
+  @Spec private CommandSpec spec;
+
+  @Parameters(paramLabel = "SHELL", description = "The shell: ${COMPLETION-CANDIDATES}.")
+  private Shell shell;
+
+  @Override
+  public void run() {
+    // The script asks for the shell in which it runs.
+    spec.commandLine()
+        .getOut()
+        .println(AutoComplete.bash("windlass", spec.root().commandLine()));
+  }
+}

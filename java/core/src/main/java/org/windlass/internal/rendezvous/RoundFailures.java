@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.windlass.internal.rendezvous;
+
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import org.windlass.error.DeadlineExceededException;
+import org.windlass.error.MismatchException;
+import org.windlass.error.PeerLostException;
+import org.windlass.error.WindlassException;
+
+/** Creates the failures of a round of an all-gather at a store. */
+final class RoundFailures {
+  private static final String NO_OTHER_HOST = " (which no other host reaches: see /etc/hosts)";
+  private static final int MOST_LISTED = 16;
+
+  private RoundFailures() {}
+
+  /** Returns the failure after a rank has left before the last round was complete. */
+  static WindlassException left(int rank) {
+    return new PeerLostException(
+        "rank " + rank
+            + " came to the start and left before all had joined; see what its process says",
+        List.of(rank));
+  }
+
+  /** Returns the failure after a second process has joined as the same rank. */
+  static WindlassException anotherProcess(int rank) {
+    return new MismatchException(
+        "another process has come to this start as rank " + rank
+            + " too, and counts as that; two may not have one rank: start all ranks again",
+        List.of(rank));
+  }
+
+  /**
+   * Returns the failure of ranks that were started with different numbers of ranks.
+   *
+   * @param sizes the number of ranks that each of two ranks states, keyed by that rank
+   */
+  static WindlassException sizes(Map<Integer, Integer> sizes) {
+    TreeMap<Integer, Integer> byRank = new TreeMap<>(sizes);
+    int one = byRank.firstKey();
+    int other = byRank.lastKey();
+    return new MismatchException(
+        "rank " + one + " was started as one of " + sizes.get(one) + " ranks, rank " + other
+            + " as one of " + sizes.get(other)
+            + "; give all ranks one size, WINDLASS_WORLD_SIZE or what the launcher sets, and all"
+            + " processes as many ranks",
+        List.of(one, other));
+  }
+
+  /**
+   * The ranks without a value in a round.
+   *
+   * @param address address of the store
+   * @param size number of all ranks
+   * @param isFirst true in the first round, in which such ranks have not come at all
+   */
+  record Missing(String address, int size, boolean isFirst, List<Integer> ranks) {
+    /** Returns the exception for a round whose deadline has passed. */
+    WindlassException late() {
+      String advice =
+          isFirst
+              ? " when the deadline passed; see why they did not start, or give more time"
+              : " when the deadline passed; see whether their processes are stopped, or give more"
+                  + " time";
+      return new DeadlineExceededException(this + advice, ranks);
+    }
+
+    @Override
+    public String toString() {
+      boolean isOfOneHost = address.startsWith("127.") && !address.startsWith("127.0.0.1:");
+      String first =
+          ranks.stream().limit(MOST_LISTED).map(String::valueOf).collect(Collectors.joining(", "));
+      int more = ranks.size() - MOST_LISTED;
+      return (ranks.size() == 1 ? "rank " : "ranks ") + first
+          + (more > 0 ? " and " + more + " more" : "") + " of " + size + " had "
+          + (isFirst
+              ? "not come to " + address + (isOfOneHost ? NO_OTHER_HOST : "")
+              : "come to " + address + " and not gone on with the others");
+    }
+  }
+}

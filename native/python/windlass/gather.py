@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The all-gathers of a start, over keys of a store that docs/protocols.md lists."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Optional, Tuple
+
+from .deadline import Deadline
+from .encoding import Reader, packed, printable
+from .errors import (
+    DeadlineExceededException, MismatchException, PeerLostException, WindlassException, expect,
+    reading, require)
+from .library import MOST_RANKS
+from .store import VALUE, Store, log
+
+Guard = Optional[Tuple[str, bytes]]
+
+_CHECK_SECONDS = 0.2  # interval at which rank 0 checks which processes are still there
+_LONGEST_QUIET = 10.0  # seconds before the missing ranks are logged, at most
+_LAST_SECONDS = 2.0  # for the calls that explain a failure and report it to the others
+_PIECE = VALUE // 2
+
+
+def _reading() -> Any:
+    return reading("what ranks say at the start", "; run one version of windlass on all ranks", [0])
+
+
+class _Head:
+    """The first part of a process's values in a round, or of all values."""
+
+    def __init__(self, value: bytes) -> None:
+        with _reading():
+            reader = Reader(value)
+            self.number, self.size = reader.fields("ii")
+            self.ranks = reader.ints(MOST_RANKS)
+            self.pieces = reader.field("i")
+            self.begin = reader.rest()
+
+
+def _left(rank: int) -> WindlassException:
+    return PeerLostException(
+        f"rank {rank} came to the start and left before all had joined; see what its process says",
+        [rank])
+
+
+def _failure(value: bytes) -> WindlassException:
+    with _reading():
+        reader = Reader(value)
+        code, text = reader.fields("ia")
+        return WindlassException.of(
+            code, printable(text.decode("utf-8", "replace")), reader.ints(MOST_RANKS))
+
+
+class AllGather:
+    """The rounds of one start, as one rank takes part in them. Rank 0 collects what the others say,
+    and publishes all of it.
+
+    In the first round a rank that leaves may come again. After that, all others fail. If the start
+    fails, all ranks raise the same exception."""
+
+    def __init__(self, store: Store, name: str, rank: int, size: int, guard: Guard = None) -> None:
+        """name: of the start at the store. size: number of all ranks.
+        guard: a key of the store, and its value until the other job gives up."""
+        self._store, self._name, self._rank, self._size = store, name, rank, size
+        self._guard = guard
+        self.is_open = rank == 0  # whether rank 0 is known to have come
+        self._number = 0  # of the round
+        self._has_logged = False
+        self._failed = f"{name}/failed"
+        self._failed_before: bytes | None = None  # by an earlier start of this name
+        self._held: dict[str, bytes] = {}
+        self._seen: dict[str, bytes] = {}  # the last values of keys of others
+
+    def round(self, said: bytes, is_last: bool, until: Deadline) -> list[bytes]:
+        """Returns what each rank says in this round. is_last: whether it ends the start."""
+        self._until, self._quiet = until, until.at_most(min(_LONGEST_QUIET, until.left() / 4))
+        try:
+            if self._number == 0:
+                self._failed_before = self._store.get(self._failed, until)
+            self._put(f"rank/{self._rank}", {self._rank: said})
+            every = self._collected(said) if self._rank == 0 else self._published()
+        except WindlassException as e:
+            if e.faulty_ranks:
+                raise self._reported(e) from e
+            if until.over():
+                raise self._reported(self._late()) from e
+            raise
+        self._number += 1
+        if is_last:
+            if self._rank == 0:  # the others read what it holds
+                self._await_others_gone(until)
+            self._forget()
+        return [every[rank] for rank in range(self._size)]
+
+    def quit(self) -> None:
+        """Reports that this rank leaves, once the others have read the last round."""
+        if self._number > 0 and self._held:
+            last = Deadline(_LAST_SECONDS)
+            with contextlib.suppress(WindlassException):
+                for place, value in self._seen.items() if self._rank == 0 else ():
+                    self._store.await_other(place, value, last)
+            self._reported(_left(self._rank))
+
+    def _place(self, key: str, piece: int = 0) -> str:
+        return f"{self._name}/{piece}/{key}" if piece else f"{self._name}/{key}"
+
+    def _collected(self, said: bytes) -> dict[int, bytes]:
+        every = {0: said}
+        while len(every) < self._size:
+            rank = next(rank for rank in range(self._size) if rank not in every)
+            self._take(f"rank/{rank}", rank, every)
+            for place in [*self._seen] if self._number == 0 and len(every) == self._size else ():
+                if self._store.get(place, self._until) != self._seen[place]:
+                    self._drop(place, every)
+        self._put("all", dict(sorted(every.items())))
+        return every
+
+    def _published(self) -> dict[int, bytes]:
+        if not self.is_open:
+            value = self._change(self._place("rank/0"), None, {})
+            self._require_size(0, _Head(value or b""))
+            self.is_open = True
+        every: dict[int, bytes] = {}
+        self._take("all", 0, every)
+        with _reading():
+            expect(len(every) == self._size, f"values of {len(every)} ranks")
+        return every
+
+    def _put(self, key: str, said: dict[int, bytes]) -> None:
+        """Writes values under a key. A long one has pieces, which come before its head."""
+        values = b"".join(packed("a", each) for each in said.values())
+        count = len(values) // _PIECE
+        pieces = [values[at * _PIECE:(at + 1) * _PIECE] for at in range(count + 1)]
+        pieces[0] = packed("i" * (4 + len(said)), self._number, self._size, len(said), *said,
+                           count) + pieces[0]
+        for piece, value in reversed([*enumerate(pieces)]):
+            place = self._place(key, piece)
+            if place in self._held:
+                self._store.set(place, value, self._until)
+            else:
+                require(self._store.hold(place, value, self._until),
+                        f"another process has come to this start as rank {self._rank} too, and"
+                        " counts as that; two may not have one rank: start all ranks again",
+                        MismatchException, [self._rank])
+            self._held[place] = value
+
+    def _take(self, key: str, rank: int, every: dict[int, bytes]) -> None:
+        """Waits for the values of the process of `rank` in this round, and adds them to `every`."""
+        place = self._place(key)
+        head = self._awaited(place, rank, every)
+        data = [head.begin]
+        for piece in range(1, head.pieces + 1):
+            value = self._store.get(self._place(key, piece), self._until)
+            if value is None:
+                raise _left(rank)
+            data.append(value)
+        with _reading():
+            values = Reader(b"".join(data)).fields("a" * len(head.ranks) + ".")
+            expect(rank in head.ranks and len({*head.ranks}) == len(head.ranks)
+                   and all(0 <= each < self._size and each not in every for each in head.ranks),
+                   f"values of ranks {head.ranks}")
+        every.update(zip(head.ranks, values))
+
+    def _awaited(self, place: str, rank: int, every: dict[int, bytes]) -> _Head:
+        while True:
+            value = self._change(place, self._seen.pop(place, None), every)
+            if value is not None:
+                self._seen[place], head = value, _Head(value)
+                self._require_size(rank, head)
+                if head.number == self._number:
+                    return head
+            elif self._number > 0:
+                raise _left(rank)
+
+    def _change(self, place: str, last: bytes | None, every: dict[int, bytes]) -> bytes | None:
+        """Returns the value of a key once it is not `last`. Raises the failure of the start."""
+        watched = {self._failed: self._failed_before, place: last}
+        if self._guard is not None and self._number == 0:
+            watched.update([self._guard])
+        while True:
+            limit = self._until if self._has_logged else self._quiet
+            try:
+                key, value = self._store.await_any(
+                    watched, limit.at_most(_CHECK_SECONDS) if self._rank == 0 else limit)
+            except DeadlineExceededException:
+                if self._until.over():
+                    raise
+                self._look(every)
+                continue
+            if key == place:
+                return value
+            if key != self._failed:
+                raise PeerLostException("the other job gave up before they had connected")
+            if value is not None:
+                # All get the values of a round that is complete.
+                now = self._store.get(place, self._until) if self._rank > 0 else None
+                if now in (None, last):
+                    raise _failure(value)
+                return now
+            watched[key] = self._failed_before = None
+
+    def _look(self, every: dict[int, bytes]) -> None:
+        """Checks that the processes whose values were collected are there. Logs who is missing."""
+        if self._rank == 0:
+            present = self._store.keys(self._place("rank/"), self._until)
+            for place in self._seen.keys() - {*present}:
+                self._drop(place, every)
+        if not self._has_logged and self._quiet.over():
+            self._has_logged = True
+            missing = self._missing()
+            if missing >= {*range(self._rank)}:  # the lowest rank that is there logs them
+                log.warning("%s so far; the start waits for %.3g s more",
+                            self._describe(missing), self._until.left())
+
+    def _drop(self, place: str, every: dict[int, bytes]) -> None:
+        """Forgets the values of a process that has left. It may come again in the first round."""
+        gone = _Head(self._seen.pop(place)).ranks
+        if self._number > 0:
+            raise _left(min(gone, default=0))
+        for rank in gone:
+            every.pop(rank, None)
+
+    def _require_size(self, rank: int, head: _Head) -> None:
+        (one, its), (other, others) = sorted(
+            [(self._rank, self._size), (rank, head.size)])
+        require(its == others,
+                f"rank {one} was started as one of {its} ranks, rank {other} as one of {others};"
+                " give all ranks one size, WINDLASS_WORLD_SIZE or what the launcher sets, and all"
+                " processes as many ranks", MismatchException, [one, other])
+
+    def _missing(self) -> set[int]:
+        """Returns the ranks that have said nothing in this round; rank 0 if all have."""
+        last, missing = Deadline(_LAST_SECONDS), {*range(self._size)}
+        for place in self._store.keys(self._place("rank/"), last):
+            value = self._store.get(place, last)
+            head = None if value is None else _Head(value)
+            if head is not None and head.number == self._number:
+                missing -= {*head.ranks}
+        return missing or {0}
+
+    def _describe(self, missing: set[int]) -> str:
+        ranks = sorted(missing)
+        more = f" and {len(ranks) - 16} more" if len(ranks) > 16 else ""
+        listed = ", ".join(map(str, ranks[:16])) + more
+        what = f"rank{'s' if len(ranks) > 1 else ''} {listed} of {self._size} had"
+        address = self._store.address
+        if self._number > 0:
+            return f"{what} come to {address} and not gone on with the others"
+        is_local = address.startswith("127.") and not address.startswith("127.0.0.1:")
+        return (f"{what} not come to {address}"
+                + " (which no other host reaches: see /etc/hosts)" * is_local)
+
+    def _late(self) -> WindlassException:
+        missing = self._missing()
+        advice = ("see whether their processes are stopped" if self._number > 0
+                  else "see why they did not start")
+        return DeadlineExceededException(
+            f"{self._describe(missing)} when the deadline passed; {advice}, or give more time",
+            sorted(missing))
+
+    def _told(self) -> WindlassException | None:
+        """Returns the failure that a process has reported."""
+        value = self._store.get(self._failed, Deadline(_LAST_SECONDS))
+        return None if value in (None, self._failed_before) else _failure(value)
+
+    def _reported(self, why: WindlassException) -> WindlassException:
+        """Reports a failure to the other processes, if this one has joined. Waits until they
+        have read it. Returns what all raise: the first failure that any has reported."""
+        if not self._held:
+            return why
+        last = Deadline(_LAST_SECONDS)
+        own = (packed("iti", why.code, str(why), len(why.faulty_ranks))
+               + packed("i" * len(why.faulty_ranks), *why.faulty_ranks))
+        with contextlib.suppress(WindlassException):  # else the keys go with the connection
+            if self._store.hold(self._failed, own, last):
+                self._forget("rank/")
+                self._await_others_gone(last)
+                self._held[self._failed] = own
+            else:
+                why = self._told() or why
+        self._forget()
+        return why
+
+    def _await_others_gone(self, until: Deadline) -> None:
+        """Waits until the other processes have removed their keys, or until the deadline."""
+        # Who is stopped fails when it goes on, and others name it in their next call.
+        with contextlib.suppress(DeadlineExceededException):
+            for place in self._store.keys(self._place("rank/"), until):
+                value = None if place in self._held else self._store.get(place, until)
+                while value is not None:
+                    value = self._store.await_other(place, value, until)
+
+    def _forget(self, key: str = "") -> None:
+        """Removes the keys of this process that begin so. Those that stay go with the
+        connection."""
+        last = Deadline(_LAST_SECONDS)
+        with contextlib.suppress(WindlassException):
+            for place in [*self._held]:
+                if place.startswith(self._place(key)):
+                    self._store.compare_and_set(place, self._held.pop(place), None, last)
