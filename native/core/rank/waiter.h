@@ -117,8 +117,8 @@ class Waiter {
   // thread, since the kernel knows the right core for that thread.
   bool mayLeaveCore(int64_t now) const;
   // Returns true if a peer has entered this operation and its entry names that core. Earlier
-  // locations do not count, since the kernel may have moved a thread since. For messages: if the
-  // peer is in a call that it began on that core.
+  // locations do not count, since the kernel may have moved a thread since. In a wait for a
+  // message or a signal: if the peer is in a call that it began on that core.
   bool isNear(uint32_t peer, int32_t core, const Inside& inside) const;
   // Returns true if an awaited rank's entry names this rank's core, so that this rank should wait
   // on another core.
