@@ -56,7 +56,8 @@ void fill(const ControlBlock& block, const GroupConfig& config, uint32_t rank,
   state->busy = static_cast<int32_t>(line.busy.load(std::memory_order_relaxed));
   state->sequence = line.sequence.load(std::memory_order_relaxed);
   state->operation = line.operation.load(std::memory_order_relaxed);
-  const int32_t awaited = line.awaited.load(std::memory_order_relaxed);
+  const int32_t awaited =
+      (state->busy != 0 ? line.awaited : line.sendsTo).load(std::memory_order_relaxed);
   state->awaited = awaited < -2 || awaited >= static_cast<int32_t>(config.ranks) ? -1 : awaited;
   const bool left = line.left.load(std::memory_order_relaxed) != 0;
   state->closed = left || line.closing.load(std::memory_order_relaxed) != 0 ? 1 : 0;

@@ -106,10 +106,10 @@ class alignas(kLine) Comm {
   Waits waits_;
   Claims claims_;
   Messages messages_;
-  Totals totals_;
   std::unique_ptr<Workers> workers_;
   std::unique_ptr<HostMoves> hostMoves_;
   std::unique_ptr<PeerReads> peerReads_;
+  Totals totals_;  // last, since it is large
 };
 
 }  // namespace windlass

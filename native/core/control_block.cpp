@@ -130,6 +130,7 @@ void ControlBlock::make(void* memory, const GroupConfig& config, const uint32_t*
     for (Entry& entry : lines.entry) entry.core.store(-1, std::memory_order_relaxed);
     lines.state.sequence.store(before, std::memory_order_relaxed);
     lines.state.awaited.store(-1, std::memory_order_relaxed);
+    lines.state.sendsTo.store(-1, std::memory_order_relaxed);
     lines.state.core.store(-1, std::memory_order_relaxed);
     if (config.offloadCores > 0) new (&block.offloadLines_[rank]) OffloadLine();
     if (config.spansProcesses) new (&block.stageLines_[rank]) StageLine();

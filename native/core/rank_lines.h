@@ -81,6 +81,7 @@ struct alignas(kLine) State {
   std::atomic<uint64_t> item;       // the last claimed item that it began, valid while `running`
   std::atomic<int64_t> movedNs;     // when it last ended Waiter::move(); kMovesNow: it is inside
   std::atomic<uint32_t> drivers;    // threads that move messages outside its calls
+  std::atomic<int32_t> sendsTo;     // first rank that asynchronous sends wait for, -1 nobody
 };
 static_assert(sizeof(State) == kLine, "the state is one line");
 

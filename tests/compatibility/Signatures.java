@@ -21,14 +21,18 @@ import javassist.bytecode.FieldInfo;
 import javassist.bytecode.MethodInfo;
 
 /**
- * Writes the classes of exported packages without code and private members: what callers compile against. The same classes
- * give the same bytes.
+ * Writes the classes of exported packages without code and private members: what callers compile
+ * against. The same classes give the same bytes.
  *
- * <p>usage: java -cp JAPICMP tests/compatibility/Signatures.java JAR FOLDER...   each with target/classes of a module
+ * <p>usage: java -cp JAPICMP tests/compatibility/Signatures.java JAR FOLDER...
+ *
+ * <p>Each FOLDER has the classes of a module.
  */
 public final class Signatures {
-  private static final List<String> KEPT = List.of("Signature", "Exceptions", "ConstantValue", "InnerClasses",
-      "RuntimeVisibleAnnotations", "AnnotationDefault", "Record", "PermittedSubclasses");
+  private static final List<String> KEPT =
+      List.of(
+          "Signature", "Exceptions", "ConstantValue", "InnerClasses", "RuntimeVisibleAnnotations",
+          "AnnotationDefault", "Record", "PermittedSubclasses");
 
   private Signatures() {}
 
@@ -51,15 +55,21 @@ public final class Signatures {
     }
   }
 
-  /** Whether a class is of a package that the module exports to all; one without a name exports all of its packages. */
+  /**
+   * Returns true for classes of packages that the module exports to all. Without a module-info, it
+   * exports all of its packages. Classes without a name don't count.
+   */
   private static Predicate<Path> exported(Path folder) {
-    Set<String> packages = ModuleFinder.of(folder).findAll().stream()
-        .flatMap(module -> module.descriptor().exports().stream())
-        .filter(export -> !export.isQualified())
-        .map(export -> export.source().replace('.', '/'))
-        .collect(Collectors.toSet());
-    return file -> file.toString().matches("org/.*[A-Za-z]\\.class") && !file.endsWith("package-info.class")
-        && (packages.isEmpty() || packages.contains(file.getParent().toString()));
+    Set<String> packages =
+        ModuleFinder.of(folder).findAll().stream()
+            .flatMap(module -> module.descriptor().exports().stream())
+            .filter(export -> !export.isQualified())
+            .map(export -> export.source().replace('.', '/'))
+            .collect(Collectors.toSet());
+    return file ->
+        file.toString().matches("org/.*[A-Za-z]\\.class")
+            && !file.endsWith("package-info.class")
+            && (packages.isEmpty() || packages.contains(file.getParent().toString()));
   }
 
   private static void write(Path file, ZipOutputStream jar) throws IOException {
@@ -67,7 +77,8 @@ public final class Signatures {
     try (InputStream in = Files.newInputStream(file)) {
       type = new ClassFile(new DataInputStream(in));
     }
-    type.getMethods().removeIf(method -> isHidden(method.getAccessFlags()) || method.isStaticInitializer());
+    type.getMethods()
+        .removeIf(method -> isHidden(method.getAccessFlags()) || method.isStaticInitializer());
     type.getFields().removeIf(field -> isHidden(field.getAccessFlags()));
     for (MethodInfo method : type.getMethods()) {
       strip(method.getAttributes());
@@ -81,7 +92,8 @@ public final class Signatures {
   }
 
   private static boolean isHidden(int flags) {
-    return (flags & (AccessFlag.PUBLIC | AccessFlag.PROTECTED)) == 0 || (flags & AccessFlag.SYNTHETIC) != 0;
+    return (flags & (AccessFlag.PUBLIC | AccessFlag.PROTECTED)) == 0
+        || (flags & AccessFlag.SYNTHETIC) != 0;
   }
 
   private static void strip(List<AttributeInfo> attributes) {

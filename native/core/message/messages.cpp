@@ -172,9 +172,26 @@ Code Messages::start(std::unique_ptr<MessageBatch>& batch, uint64_t* ticket, wl_
       *ticket = batch->ticket = ++tickets_;
       batches_.push_back(std::move(batch));
     }
+    tellSends();
   }
   comm_.waits().waiter().ring();
   return code;
+}
+
+void Messages::tellSends() {
+  const auto waits = [](const Message* message) {
+    return message != nullptr && message->batch->ticket != 0;
+  };
+  const auto isOpen = [&](uint32_t peer) {
+    const Sending& sending = *sending_[peer];
+    return std::any_of(sending.waiting.begin(), sending.waiting.end(), waits) ||
+           std::any_of(sending.unread.begin(), sending.unread.end(),
+                       [&](const Unread& each) { return waits(each.message); });
+  };
+  const auto found = std::find_if(targets_.begin(), targets_.end(), isOpen);
+  const int32_t to = found == targets_.end() ? -1 : static_cast<int32_t>(*found);
+  std::atomic<int32_t>& word = group_.lines(rank_).state.sendsTo;
+  if (word.load(std::memory_order_relaxed) != to) word.store(to, std::memory_order_relaxed);
 }
 
 Code Messages::look(std::unique_ptr<MessageBatch>* over, wl_error_t* error) {
@@ -209,6 +226,7 @@ Code Messages::look(std::unique_ptr<MessageBatch>* over, wl_error_t* error) {
       failed->ticket = 0;
       forget(lock, *failed);
     }
+    tellSends();
     isLooking_ = false;
     withdrawn_.clear();
   }

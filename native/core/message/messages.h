@@ -140,6 +140,8 @@ class Messages : private Awaited {
   Code late(int64_t limitNs) override;
 
   void begin(MessageBatch& batch);
+  // Publishes which rank the asynchronous sends wait for.
+  void tellSends();
   // Ends the use of a batch that failed.
   void forget(Lock& lock, MessageBatch& batch);
   // Moves on all messages that can. Returns true if another thread may wait for what it did.

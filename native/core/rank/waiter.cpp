@@ -115,8 +115,9 @@ bool Waiter::sharesCore(uint32_t awaited, const Inside& inside) const {
 }
 
 bool Waiter::isNear(uint32_t peer, int32_t core, const Inside& inside) const {
-  return peer != rank_ && !inside.oneSided && group_.entered(peer, inside.sequence) &&
-         coreOf(peer, inside) == core;
+  if (peer == rank_ || coreOf(peer, inside) != core) return false;
+  return inside.oneSided ? group_.lines(peer).state.busy.load(std::memory_order_relaxed) != 0
+                         : group_.entered(peer, inside.sequence);
 }
 
 bool Waiter::hasNearAwaited(uint32_t awaited, const Inside& inside) const {
@@ -200,8 +201,9 @@ void Waiter::leaveCore(const Inside& inside, int64_t now) {
   }
   if (freest == own) return;
   // Updates the entry first. Otherwise the next rank to check would move there as well.
-  own_.entry[inside.sequence & 1].core.store(static_cast<int32_t>(freest),
-                                             std::memory_order_relaxed);
+  std::atomic<int32_t>& told =
+      inside.oneSided ? own_.state.core : own_.entry[inside.sequence & 1].core;
+  told.store(static_cast<int32_t>(freest), std::memory_order_relaxed);
   moveToCore(freest, allowed);
 }
 
@@ -210,6 +212,7 @@ bool Waiter::needsNeighbour(const Look& look) const {
   for (uint32_t peer = 0; peer < group_.ranks(); ++peer) {
     if (peer == rank_ || coreOf(peer, look.inside) != core) continue;
     if (peer == look.awaited || !group_.entered(peer, look.inside.sequence)) return true;
+    if (look.inside.oneSided && look.awaited == kEveryRank) return true;
   }
   return false;
 }

@@ -97,7 +97,7 @@ class Waiter {
   // this rank yields.
   bool sharesCore(uint32_t awaited, const Inside& inside) const;
   // Returns true if a rank last seen on this rank's core is awaited or has not entered the
-  // operation.
+  // operation. Messages of several ranks await each of them.
   bool needsNeighbour(const Look& look) const;
   // The core on which a peer was last seen. Reads the entry lines, which a wait reads anyway.
   // Reading the state line would take it from its writer's cache.
@@ -117,8 +117,8 @@ class Waiter {
   // thread, since the kernel knows the right core for that thread.
   bool mayLeaveCore(int64_t now) const;
   // Returns true if a peer has entered this operation and its entry names that core. Earlier
-  // locations do not count, since the kernel may have moved a thread since. The same holds for
-  // one-sided operations, so a wait for those moves no thread.
+  // locations do not count, since the kernel may have moved a thread since. For messages: if the
+  // peer is in a call that it began on that core.
   bool isNear(uint32_t peer, int32_t core, const Inside& inside) const;
   // Returns true if an awaited rank's entry names this rank's core, so that this rank should wait
   // on another core.

@@ -432,7 +432,8 @@ typedef struct wl_rank_state {
   uint32_t sequence; /* sequence of that operation, or of the last one; during a one-sided
                         operation, of the last collective before it */
   int32_t operation; /* wl_operation */
-  int32_t awaited;   /* rank it waits for, -1 none, -2 several */
+  int32_t awaited;   /* rank it waits for, -1 none, -2 several; outside of operations, the first
+                        rank that has not received its asynchronous sends */
   int32_t closed;
   uint32_t contested; /* times that a wait found another thread busy on the rank's core */
   int32_t item_owner; /* owner of the claimed item that it runs, the last claimed one of several;

@@ -67,7 +67,7 @@ class Handle:
     def use(self, what: str, work: Callable[[], Any], alone: bool = False) -> Any:
         """Returns work(). The handle stays valid meanwhile. Raises ClosedException after `end`.
 
-        alone: whether only one such call may run at a time."""
+        alone: True if only one such call may run at a time."""
         require(self.is_here(),
                 f"{what}: the {self._kind} is of process {self._process}, from which this one was"
                 " forked; a process uses what it has opened itself", ClosedException)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The all-gathers of a start, over keys of a store that docs/protocols.md lists."""
+"""The all-gathers of a start, over keys of a store that docs/explanation/protocols.md lists."""
 
 from __future__ import annotations
 
@@ -110,6 +110,9 @@ class AllGather:
         while len(every) < self._size:
             rank = next(rank for rank in range(self._size) if rank not in every)
             self._take(f"rank/{rank}", rank, every)
+            for place in [*self._seen] if self._number == 0 and len(every) == self._size else ():
+                if self._store.get(place, self._until) != self._seen[place]:
+                    self._drop(place, every)
         self._put("all", dict(sorted(every.items())))
         return every
 
@@ -168,13 +171,11 @@ class AllGather:
                 if head.number == self._number:
                     return head
             elif self._number > 0:
-                raise self._told() or _left(rank)
+                raise _left(rank)
 
     def _change(self, place: str, last: bytes | None, every: dict[int, bytes]) -> bytes | None:
         """Returns the value of a key once it is not `last`. Raises the failure of the start."""
-        # A failure ends a round that is not complete. All get the values of one that is.
-        watched = {} if self._rank > 0 else {self._failed: self._failed_before}
-        watched.update({place: last, self._failed: self._failed_before})
+        watched = {self._failed: self._failed_before, place: last}
         if self._guard is not None and self._number == 0:
             watched.update([self._guard])
         while True:
@@ -191,26 +192,34 @@ class AllGather:
                 return value
             if key != self._failed:
                 raise PeerLostException("the other job gave up before they had connected")
-            watched[key] = self._failed_before = value
             if value is not None:
-                raise _failure(value)
+                # All get the values of a round that is complete.
+                now = self._store.get(place, self._until) if self._rank > 0 else None
+                if now in (None, last):
+                    raise _failure(value)
+                return now
+            watched[key] = self._failed_before = None
 
     def _look(self, every: dict[int, bytes]) -> None:
         """Checks that the processes whose values were collected are there. Logs who is missing."""
         if self._rank == 0:
             present = self._store.keys(self._place("rank/"), self._until)
             for place in self._seen.keys() - {*present}:
-                gone = _Head(self._seen.pop(place)).ranks
-                if self._number > 0:
-                    raise _left(min(gone, default=0))
-                for rank in gone:
-                    every.pop(rank, None)
+                self._drop(place, every)
         if not self._has_logged and self._quiet.over():
             self._has_logged = True
             missing = self._missing()
             if missing >= {*range(self._rank)}:  # the lowest rank that is there logs them
                 log.warning("%s so far; the start waits for %.3g s more",
                             self._describe(missing), self._until.left())
+
+    def _drop(self, place: str, every: dict[int, bytes]) -> None:
+        """Forgets the values of a process that has left. It may come again in the first round."""
+        gone = _Head(self._seen.pop(place)).ranks
+        if self._number > 0:
+            raise _left(min(gone, default=0))
+        for rank in gone:
+            every.pop(rank, None)
 
     def _require_size(self, rank: int, head: _Head) -> None:
         (one, its), (other, others) = sorted(
@@ -256,7 +265,7 @@ class AllGather:
         return None if value in (None, self._failed_before) else _failure(value)
 
     def _reported(self, why: WindlassException) -> WindlassException:
-        """Reports a failure to the other processes, if this one has come, and waits until they
+        """Reports a failure to the other processes, if this one has joined. Waits until they
         have read it. Returns what all raise: the first failure that any has reported."""
         if not self._held:
             return why
@@ -265,6 +274,7 @@ class AllGather:
                + packed("i" * len(why.faulty_ranks), *why.faulty_ranks))
         with contextlib.suppress(WindlassException):  # else the keys go with the connection
             if self._store.hold(self._failed, own, last):
+                self._forget("rank/")
                 self._await_others_gone(last)
                 self._held[self._failed] = own
             else:
@@ -281,10 +291,11 @@ class AllGather:
                 while value is not None:
                     value = self._store.await_other(place, value, until)
 
-    def _forget(self) -> None:
-        """Removes the keys of this process. Those that stay go with the connection."""
+    def _forget(self, key: str = "") -> None:
+        """Removes the keys of this process that begin so. Those that stay go with the
+        connection."""
         last = Deadline(_LAST_SECONDS)
         with contextlib.suppress(WindlassException):
-            for place, value in self._held.items():
-                self._store.compare_and_set(place, value, None, last)
-        self._held.clear()
+            for place in [*self._held]:
+                if place.startswith(self._place(key)):
+                    self._store.compare_and_set(place, self._held.pop(place), None, last)

@@ -64,7 +64,7 @@ def proof(token: bytes, whose: str, hello: bytes, challenge: bytes) -> bytes:
 
 
 def _sealer(key: bytes) -> Callable[..., bytes]:
-    """Returns a function that gives the seal of each next frame of one direction, from its parts."""
+    """Returns a function that gives the seal of each next frame of one direction."""
     numbers = itertools.count()
 
     def seal(*parts: bytes) -> bytes:

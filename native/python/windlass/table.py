@@ -20,7 +20,7 @@ class Wait:
 
 
 class Table:
-    """What a store holds. One thread at a time may call it."""
+    """The content of a store. One thread at a time may call it."""
 
     def __init__(self) -> None:
         self._entries: dict[str, tuple[bytes, Any]] = {}  # values and holders

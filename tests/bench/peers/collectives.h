@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The collectives of the peers on f32, sampled. The program's arguments are the operation, the
-// number of ranks, the seconds to spend on samples of a size, and sizes in bytes.
+// The collectives and messages of the peers on f32, sampled. The program's arguments are the
+// operation, the number of ranks, the seconds to spend on samples of a size, and sizes in bytes.
 #pragma once
 
 #include "sampling.h"
@@ -60,15 +60,28 @@ struct Call {
   std::function<void(int root)> run;
 };
 
-enum class Operation { kBarrier, kAllToAll, kBroadcast, kAllGather, kReduceScatter, kAllReduce };
+// kSendReceive: messages between pairs of neighbours, there and back. kRing: each rank sends to the
+// next.
+enum class Operation {
+  kBarrier,
+  kAllToAll,
+  kBroadcast,
+  kAllGather,
+  kReduceScatter,
+  kAllReduce,
+  kSendReceive,
+  kRing
+};
 
 inline Operation operationNamed(const std::string& name) {
-  static const char* const names[] = {"barrier",    "all-to-all",     "broadcast",
-                                      "all-gather", "reduce-scatter", "all-reduce"};
-  for (int i = 0; i < 6; ++i) {
-    if (name == names[i]) {
-      return static_cast<Operation>(i);
+  static const char* const names[] = {"barrier",        "all-to-all", "broadcast",    "all-gather",
+                                      "reduce-scatter", "all-reduce", "send-receive", "ring"};
+  int number = 0;
+  for (const char* each : names) {
+    if (name == each) {
+      return static_cast<Operation>(number);
     }
+    ++number;
   }
   stop("no operation " + name);
 }
@@ -114,6 +127,10 @@ struct Shape {
         return element(kRoot, index, iteration);
       case Operation::kAllGather:
         return element(index / row, index % row, iteration);
+      case Operation::kSendReceive:
+        return element(rank / 2 * 2, index, iteration);
+      case Operation::kRing:
+        return element((rank + ranks - 1) % ranks, index, iteration);
       default: {
         const uint64_t first = operation == Operation::kReduceScatter ? rank * row : 0;
         float sum = 0;

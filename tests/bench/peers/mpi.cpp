@@ -12,6 +12,9 @@ using peers::Shape;
 
 std::function<void(int)> callOf(const Shape& shape, float* in, float* out) {
   const int row = static_cast<int>(shape.row);
+  const int ranks = static_cast<int>(shape.ranks);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   switch (shape.operation) {
     case Operation::kBarrier:
       return [](int) { MPI_Barrier(MPI_COMM_WORLD); };
@@ -26,6 +29,23 @@ std::function<void(int)> callOf(const Shape& shape, float* in, float* out) {
           [=](int) { MPI_Reduce_scatter_block(in, out, row, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); };
     case Operation::kAllReduce:
       return [=](int) { MPI_Allreduce(in, out, row, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); };
+    case Operation::kSendReceive:
+      if (ranks % 2 != 0) peers::stop("send-receive takes an even number of ranks");
+      if (rank % 2 == 0) {
+        return [=](int) {
+          MPI_Send(in, row, MPI_FLOAT, rank + 1, 0, MPI_COMM_WORLD);
+          MPI_Recv(out, row, MPI_FLOAT, rank + 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        };
+      }
+      return [=](int) {
+        MPI_Recv(out, row, MPI_FLOAT, rank - 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(out, row, MPI_FLOAT, rank - 1, 0, MPI_COMM_WORLD);
+      };
+    case Operation::kRing:
+      return [=](int) {
+        MPI_Sendrecv(in, row, MPI_FLOAT, (rank + 1) % ranks, 0, out, row, MPI_FLOAT,
+                     (rank + ranks - 1) % ranks, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      };
   }
   peers::stop("no such operation");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What docs/reference/sizing.md says under "Across hosts" of the memory that each host takes, and where
-// in their pages stages lie.
+// The memory that each host takes, which docs/reference/sizing.md states under "Across hosts", and
+// the place of staging buffers in their pages.
 #include <gtest/gtest.h>
 
 #include <algorithm>

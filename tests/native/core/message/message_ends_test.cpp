@@ -224,7 +224,7 @@ TEST(Message, WithWrongArgumentsIsRefused) {
 
 // Lanes and blocks take memory once they are used.
 TEST(Message, OfManyRanksTakesLittleMemory) {
-  if (processes(1) > 0 || kSlow > 1) GTEST_SKIP() << "one process of threads tells";
+  if (processes(1) > 0 || kSlow > 1 || isChecked()) GTEST_SKIP() << "one process of threads tells";
   const auto residentBytes = [] {
     uint64_t pages[2] = {};
     FILE* const file = std::fopen("/proc/self/statm", "r");
@@ -278,6 +278,30 @@ TEST(Message, ThatWaitsIsInTheReport) {
       EXPECT_EQ(WL_AUTO, record.algorithm);
     }
     ASSERT_EQ(WL_OK, run(comm, receive(data.data(), 100'000, 0, 5), &error)) << error.message;
+  });
+}
+
+TEST(Message, ThatIsAsynchronousAndWaitsIsInTheReport) {
+  if (hosts(2) > 1) GTEST_SKIP() << "hosts report the operations that their ranks enter";
+  LocalRanks ranks(2);
+  ranks.run([&](int rank, wl_comm_t* comm) {
+    Error error;
+    Bytes data(100'000);
+    const auto awaits = [&](int peer) {
+      wl_rank_state_t state = {};
+      state.struct_size = sizeof state;
+      wl_comm_state(comm, 0, &state);
+      return state.busy == 0 && state.awaited == peer;
+    };
+    if (rank == 0) {
+      Started started(comm);
+      ASSERT_EQ(WL_OK, started.start({send(data.data(), data.size(), 1, 5)}, &error));
+      ASSERT_EQ(WL_OK, started.awaitAll(&error)) << error.message;
+      EXPECT_TRUE(awaits(-1));
+    } else {
+      EXPECT_TRUE(await([&] { return awaits(1); }));
+      ASSERT_EQ(WL_OK, run(comm, receive(data.data(), data.size(), 0, 5), &error));
+    }
   });
 }
 

@@ -11,7 +11,8 @@ namespace messages_test {
 
 using Bytes = std::vector<uint8_t>;
 
-inline wl_message_t send(const void* data, uint64_t elements, int peer, int tag, int dtype = WL_U8) {
+inline wl_message_t send(const void* data, uint64_t elements, int peer, int tag,
+                         int dtype = WL_U8) {
   wl_message_t message = {};
   message.struct_size = sizeof message;
   message.operation = WL_OP_SEND;
@@ -29,7 +30,8 @@ inline wl_message_t receive(void* data, uint64_t elements, int peer, int tag, in
   return message;
 }
 
-inline int32_t run(wl_comm_t* comm, wl_message_t message, wl_error_t* error, int64_t deadlineNs = 0) {
+inline int32_t run(wl_comm_t* comm, wl_message_t message, wl_error_t* error,
+                   int64_t deadlineNs = 0) {
   return wl_messages(comm, &message, 1, deadlineNs, error);
 }
 

@@ -423,7 +423,7 @@ class MeetTest {
       List<byte[]> all = new ArrayList<>();
       try {
         for (int other = 0; other < size; other++) {
-          all.add(store.await("round/" + round + "/" + other, deadline));
+          all.add(store.awaitOther("round/" + round + "/" + other, null, deadline).orElseThrow());
         }
       } catch (DeadlineExceededException e) {
         throw new TimeoutException(e.getMessage());

@@ -61,10 +61,10 @@ class CommandPagesTest {
 
   @Test
   void aManualPageKeepsWhatAPageSays() {
-    String page = "# windlass x\n\nDoes it.\n\n| a | b |\n|---|---|\n| `-n`, `--ranks=N` | Ranks. |\n\n"
+    String page = "# windlass x\n\nDoes it.\n\n| a | b |\n|---|---|\n| `-n`, `--ranks=N` | Ranks. |\n\nMore.\n\n"
         + "## Details\n\nSee [`plan`](plan.md).\n\n- one\n\n```sh\n.\\n\n```\n";
     assertThat(CommandPage.manual("windlass-x", page))
-        .contains(".SH NAME\nwindlass\\-x \\- Does it.\n", ".TP\n\\fB\\-n\\fR, \\fB\\-\\-ranks=N\\fR\nRanks.\n")
+        .contains(".SH NAME\nwindlass\\-x \\- Does it.\n", ".TP\n\\fB\\-n\\fR, \\fB\\-\\-ranks=N\\fR\nRanks.\n.PP\nMore.\n")
         .contains(".SH DETAILS\nSee \\fBplan\\fR.\n.IP \\(bu 2\none\n", ".nf\n.RS 4\n\\&.\\en\n.RE\n.fi\n")
         .doesNotContain("---");
   }

@@ -14,6 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.windlass.cli.documents.Pages;
 import org.windlass.examples.ModelTable;
 import org.windlass.examples.Parallelism;
 import org.windlass.examples.PlanTensors;
@@ -144,8 +145,12 @@ class PlanCommandTest {
     String staged =
         plan("--from", "1:R", "--to", "2:R", "--shape", "4", "--dtype", "u8", "--mode", "staged").out();
     assertThat(staged).contains(" 0 BROADCAST -> 1,2  4 bytes each  [0,4)\n").contains("; 1 buckets;");
-    String help = Cli.run("plan", "--help").out();
-    assertThat(help).contains("P2P", "BROADCAST", "LOCAL", "NONE", "read to reduce", "staged", "Buckets");
+  }
+
+  @Test
+  void thePageSaysWhatALineMeans() throws IOException {
+    assertThat(Files.readString(Pages.ROOT.resolve("docs/reference/command/windlass-plan.md")))
+        .contains("`P2P`", "`BROADCAST`", "`LOCAL`", "`NONE`", "read for a reduction", "staging", "Buckets");
   }
 
   @Test

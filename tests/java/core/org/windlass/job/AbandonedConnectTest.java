@@ -62,7 +62,7 @@ class AbandonedConnectTest {
   void aSourceThenConnectsToTheTargetThatComes() throws Exception {
     try (Store store = jobs.store()) {
       FutureTask<Void> target = late("inference", TARGET);
-      byte[] open = store.await(TARGETS + "inference", SOON);
+      byte[] open = store.awaitOther(TARGETS + "inference", null, SOON).orElseThrow();
       hasFailed.await();
 
       // Another, which is answered, and has given up by then.
@@ -79,12 +79,12 @@ class AbandonedConnectTest {
   void aTargetThenConnectsToTheSourceThatComes() throws Exception {
     try (Store store = jobs.store()) {
       FutureTask<Void> source = late("trainer", SOURCE);
-      byte[] said = store.await("link/policy/source", SOON);
+      byte[] said = store.awaitOther("link/policy/source", null, SOON).orElseThrow();
       hasFailed.await();
 
       // It is answered in the source's name, for a rendezvous that has nobody any more.
       FutureTask<Void> target = prompt("inference", TARGET);
-      byte[] open = store.await(TARGETS + "inference", SOON);
+      byte[] open = store.awaitOther(TARGETS + "inference", null, SOON).orElseThrow();
       byte[] answered =
           ByteBuffer.allocate(open.length + said.length).put(open).put(said).putLong(0, 7).array();
       assertThat(store.compareAndSet(TARGETS + "inference", open, answered, SOON)).isTrue();

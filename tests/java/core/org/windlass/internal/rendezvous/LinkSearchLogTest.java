@@ -119,7 +119,7 @@ class LinkSearchLogTest {
     CompletableFuture<LinkSearch.Match> there =
         CompletableFuture.supplyAsync(
             () -> search(first, "fleet", "1", TestStore.LONG).target());
-    second.await("link/policy/target/fleet", TestStore.LONG);
+    second.awaitOther("link/policy/target/fleet", null, TestStore.LONG).orElseThrow();
     CompletableFuture<LinkSearch.Match> anew =
         CompletableFuture.supplyAsync(
             () -> search(second, "fleet", "2", TELLS).target());

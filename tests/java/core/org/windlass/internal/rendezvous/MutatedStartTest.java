@@ -114,7 +114,8 @@ class MutatedStartTest {
   @Test
   void aRankThatSaysThatItIsAnotherIsNamed() throws Exception {
     assertMismatch(
-        0, "arrive", said -> arrival(1, Native.wl_version(), said), "rank 0", "says that it is rank 1");
+        0, "arrive", said -> arrival(1, Native.wl_version(), said),
+        "rank 0", "says that it is rank 1");
   }
 
   @Test

@@ -67,7 +67,7 @@ class SocketStoreTest {
     assertThat(store.hold("rank/" + rank, bytes(rank), deadline)).isTrue();
     int sum = 0;
     for (int peer = 0; peer < ranks; peer++) {
-      sum += store.await("rank/" + peer, deadline)[0];
+      sum += store.awaitOther("rank/" + peer, null, deadline).orElseThrow()[0];
     }
     return sum;
   }
@@ -182,7 +182,7 @@ class SocketStoreTest {
         waits.add(
             start(
                 () -> {
-                  assertFails(Native.WL_PEER_LOST, () -> store.await(key, LONG))
+                  assertFails(Native.WL_PEER_LOST, () -> store.awaitOther(key, null, LONG).orElseThrow())
                       .contains("await " + key, "the store at " + address + " was lost");
                   return null;
                 }));
@@ -295,7 +295,7 @@ class SocketStoreTest {
           assertFails(Native.WL_DEADLINE_EXCEEDED, () -> store.set(key, largest, deadline))
               .contains("set " + key, "no answer");
         }
-        assertFails(Native.WL_PEER_LOST, () -> store.await("a", LONG)).contains("said nothing");
+        assertFails(Native.WL_PEER_LOST, () -> store.awaitOther("a", null, LONG).orElseThrow()).contains("said nothing");
         assertThat(server.isOpen()).isTrue();
       }
       assertThat(System.nanoTime() - begin).isLessThan(LONG.toNanos());
@@ -347,7 +347,7 @@ class SocketStoreTest {
         assertThat((int) refusal.get()).isEqualTo(Native.WL_RESOURCE);
         assertThat(refusal.getInt()).isEqualTo(Session.WAITS);
         for (int i = 0; i < 8; i++) {
-          waits.add(start(() -> store.await("k", LONG)));
+          waits.add(start(() -> store.awaitOther("k", null, LONG).orElseThrow()));
         }
         store.set("k", bytes(5), LONG);
         for (int id = 0; id < Session.WAITS; id++) {
@@ -399,7 +399,7 @@ class SocketStoreTest {
             start(
                 () -> {
                   Failure.assertFails(
-                      Native.WL_PEER_LOST, () -> store.await("absent", LONG)).isNotEmpty();
+                      Native.WL_PEER_LOST, () -> store.awaitOther("absent", null, LONG).orElseThrow()).isNotEmpty();
                   return null;
                 });
         testStore.join(TestStore.rank(1, 2)).set("a", bytes(1), LONG);
@@ -425,7 +425,7 @@ class SocketStoreTest {
     try (TestStore testStore = new TestStore(Kind.SOCKET);
         RawConnection silent = raw(testStore)) {
       silent.send(silent.sealed(Strangers.request(Wire.HOLD, 7, "a", null, bytes(1))));
-      testStore.join().await("a", LONG);
+      testStore.join().awaitOther("a", null, LONG).orElseThrow();
       long startNs = System.nanoTime();
       testStore.server().close();
       assertThat(Duration.ofNanos(System.nanoTime() - startNs))
@@ -450,7 +450,7 @@ class SocketStoreTest {
   void aWaitForNoKeysOrTooManyEndsTheSessionAndNothingElse() throws Exception {
     try (TestStore testStore = new TestStore(Kind.SOCKET)) {
       Store other = testStore.join();
-      FutureTask<byte[]> waits = start(() -> other.await("a", LONG));
+      FutureTask<byte[]> waits = start(() -> other.awaitOther("a", null, LONG).orElseThrow());
       List<byte[]> wrong =
           List.of(
               await(0), await(-1), await(2, "a"), await(1, "a", "b"), await(2, "a", "a"),

@@ -136,7 +136,7 @@ class LinkSearchTest {
               });
       waits.start();
       Store other = testStore.join();
-      other.await("link/policy/target/a", TestStore.LONG);
+      other.awaitOther("link/policy/target/a", null, TestStore.LONG).orElseThrow();
       waits.interrupt();
       assertThat(isInterrupted.get(20, TimeUnit.SECONDS)).isTrue();
       assertThat(other.keys("link/policy/target/", TestStore.LONG)).isEmpty();
@@ -256,7 +256,7 @@ class LinkSearchTest {
       Store store = testStore.join();
       Store stranger = testStore.join();
       CompletableFuture<LinkSearch.Match> a = target(testStore.join(), "a");
-      byte[] open = stranger.await("link/policy/target/a", TestStore.LONG);
+      byte[] open = stranger.awaitOther("link/policy/target/a", null, TestStore.LONG).orElseThrow();
       for (String other : List.of("", "a/b", "\u0007")) {
         stranger.set("link/policy/target/" + other, open, TestStore.LONG);
       }

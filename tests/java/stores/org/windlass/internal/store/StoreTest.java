@@ -53,15 +53,15 @@ public class StoreTest {
     try (TestStore testStore = new TestStore(kind)) {
       Store one = testStore.join();
       Store other = testStore.join();
-      FutureTask<byte[]> wait = start(() -> one.await("a", LONG));
-      FutureTask<byte[]> second = start(() -> one.await("a", LONG));
+      FutureTask<byte[]> wait = start(() -> one.awaitOther("a", null, LONG).orElseThrow());
+      FutureTask<byte[]> second = start(() -> one.awaitOther("a", null, LONG).orElseThrow());
       other.set("b", bytes(1), LONG);
       Thread.sleep(20);
       assertThat(wait).isNotDone();
       other.set("a", bytes(2), LONG);
       assertThat(wait.get()).containsExactly(2);
       assertThat(second.get()).containsExactly(2);
-      assertThat(one.await("a", LONG)).containsExactly(2);
+      assertThat(one.awaitOther("a", null, LONG).orElseThrow()).containsExactly(2);
     }
   }
 
@@ -234,7 +234,7 @@ public class StoreTest {
               () -> store.compareAndSet("a", null, larger, LONG),
               () -> store.awaitOther("a", larger, LONG),
               () -> store.get("a", Duration.ZERO),
-              () -> store.await("a", Duration.ofSeconds(-1)));
+              () -> store.awaitOther("a", null, Duration.ofSeconds(-1)).orElseThrow());
       for (ThrowingCallable call : beyond) {
         assertFails(Native.WL_INVALID_ARGUMENT, call).isNotEmpty();
       }
@@ -282,7 +282,7 @@ public class StoreTest {
     try (TestStore testStore = new TestStore(kind)) {
       Store store = testStore.join();
       long begin = System.nanoTime();
-      assertFails(Native.WL_DEADLINE_EXCEEDED, () -> store.await("job/absent", SHORT))
+      assertFails(Native.WL_DEADLINE_EXCEEDED, () -> store.awaitOther("job/absent", null, SHORT).orElseThrow())
           .contains("job/absent", store.address(), Deadline.text(SHORT));
       store.set("b", bytes(1), LONG);
       assertFails(Native.WL_DEADLINE_EXCEEDED, () -> store.awaitOther("b", bytes(1), SHORT))
@@ -290,7 +290,7 @@ public class StoreTest {
       assertThat(System.nanoTime() - begin).isBetween(2 * SHORT.toNanos(), LONG.toNanos());
       // What was waited for in vain wakes nobody later.
       store.set("job/absent", bytes(2), LONG);
-      assertThat(store.await("job/absent", LONG)).containsExactly(2);
+      assertThat(store.awaitOther("job/absent", null, LONG).orElseThrow()).containsExactly(2);
     }
   }
 
@@ -304,7 +304,7 @@ public class StoreTest {
           new FutureTask<>(
               () -> {
                 begun.countDown();
-                assertFails(Native.WL_ABORTED, () -> store.await("a", LONG))
+                assertFails(Native.WL_ABORTED, () -> store.awaitOther("a", null, LONG).orElseThrow())
                     .contains("await a", "interrupted", "waiter");
                 return Thread.currentThread().isInterrupted();
               });
@@ -325,11 +325,11 @@ public class StoreTest {
     try (TestStore testStore = new TestStore(kind)) {
       Store store = testStore.join();
       Store other = testStore.join();
-      FutureTask<byte[]> others = start(() -> other.await("a", LONG));
+      FutureTask<byte[]> others = start(() -> other.awaitOther("a", null, LONG).orElseThrow());
       FutureTask<Void> own =
           start(
               () -> {
-                assertFails(Native.WL_CLOSED, () -> store.await("a", LONG)).contains("await a");
+                assertFails(Native.WL_CLOSED, () -> store.awaitOther("a", null, LONG).orElseThrow()).contains("await a");
                 return null;
               });
       Thread.sleep(20);
@@ -337,7 +337,7 @@ public class StoreTest {
       store.close();
       own.get(30, TimeUnit.SECONDS);
       assertFails(Native.WL_CLOSED, () -> store.get("a", LONG)).contains("get a");
-      assertFails(Native.WL_CLOSED, () -> store.await("a", LONG)).contains("closed");
+      assertFails(Native.WL_CLOSED, () -> store.awaitOther("a", null, LONG).orElseThrow()).contains("closed");
       assertThat(others).isNotDone();
       other.set("a", bytes(1), LONG);
       assertThat(others.get()).containsExactly(1);

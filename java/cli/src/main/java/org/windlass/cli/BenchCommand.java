@@ -136,7 +136,10 @@ public final class BenchCommand implements Runnable {
 
   @Mixin private JsonOption json;
 
-  @Option(names = "--ops-csv", paramLabel = "FILE", description = "Write the time stamps of all samples.")
+  @Option(
+      names = "--ops-csv",
+      paramLabel = "FILE",
+      description = "Write the time stamps of all samples.")
   private @Nullable Path opsCsv;
 
   @Override

@@ -59,12 +59,14 @@ public record Complaint(
     CommandSpec spec = fault.getCommandLine().getCommandSpec();
     String command = spec.qualifiedName();
     String message = fault.getMessage();
-    String hint =
-        command + (spec.parent() == null ? " --help lists the commands" : " --help shows its options");
+    String help = spec.parent() == null ? "lists the commands" : "shows its options";
+    String hint = command + " --help " + help;
     if (fault instanceof UnmatchedArgumentException unmatched) {
       message = "unknown argument " + String.join(" ", unmatched.getUnmatched());
       List<String> similar = similar(unmatched.getUnmatched().get(0), spec);
-      hint = similar.isEmpty() ? hint : "did you mean " + String.join(" or ", similar) + "? " + hint;
+      if (!similar.isEmpty()) {
+        hint = "did you mean " + String.join(" or ", similar) + "? " + hint;
+      }
     }
     return new Complaint(
         ErrorCode.INVALID_ARGUMENT,
@@ -80,7 +82,9 @@ public record Complaint(
         (name.startsWith("-") ? spec.optionsMap() : spec.subcommands())
             .keySet().stream()
             .filter(known -> known.length() > 2)
-            .collect(Collectors.groupingBy(known -> edits(name, known), TreeMap::new, Collectors.toList()));
+            .collect(
+                Collectors.groupingBy(
+                    known -> edits(name, known), TreeMap::new, Collectors.toList()));
     return byEdits.entrySet().stream()
         .limit(1)
         .filter(nearest -> nearest.getKey() <= (name.length() + 1) / LETTERS_AN_EDIT)
@@ -130,7 +134,7 @@ public record Complaint(
           return new Complaint(
               ErrorCode.UNSUPPORTED,
               text(cause),
-              "correct or unset the setting that the message names; windlass doctor shows what loads",
+              "correct or unset the setting in the message; windlass doctor shows what loads",
               fault);
         }
       }
@@ -151,7 +155,7 @@ public record Complaint(
     return switch (code) {
       case INVALID_ARGUMENT -> usageHint(message, command);
       case MISMATCH -> "give all ranks the same command line, settings and files";
-      case UNSUPPORTED -> "windlass doctor shows the targets and transports that are available here";
+      case UNSUPPORTED -> "windlass doctor shows which targets and transports work here";
       case DEADLINE_EXCEEDED ->
           "if it is slow rather than stuck, allow more seconds with --deadline";
       case PEER_LOST, ABORTED ->
@@ -205,8 +209,9 @@ public record Complaint(
       }
       err.println(JsonObject.line(json));
     } else {
+      String kind = "windlass: " + code;
       boolean isColoured = Terminal.isColoured(Terminal.ERROR);
-      err.println((isColoured ? RED + "windlass: " + code + PLAIN : "windlass: " + code) + ": " + line());
+      err.println((isColoured ? RED + kind + PLAIN : kind) + ": " + line());
       err.println("hint: " + hint);
       if (verbose) {
         fault.printStackTrace(err);

@@ -23,6 +23,7 @@ import org.windlass.bench.data.ByteSize;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
+import org.windlass.internal.Wrapped;
 import org.windlass.internal.json.JsonObject;
 import org.windlass.job.Job;
 import org.windlass.kernel.Target;
@@ -77,10 +78,11 @@ final class DoctorCommand implements Runnable {
     }
     print(out, "", forPeople(facts));
     out.println("targets");
-    // The driver's reason stands at cuda.
-    cuda.refusal()
-        .ifPresent(
-            why -> targets.computeIfPresent(Target.CUDA, (name, state) -> state.replace(why, NO_DRIVER)));
+    if (refusal.isEmpty()) {
+      // The driver's reason stands at cuda.
+      String why = cuda.refusal().orElse(NO_DRIVER);
+      targets.computeIfPresent(Target.CUDA, (name, state) -> state.replace(why, NO_DRIVER));
+    }
     print(out, "  ", targets);
     out.println("transports");
     transports.computeIfPresent(
@@ -100,9 +102,12 @@ final class DoctorCommand implements Runnable {
             .map(Map.Entry::getKey)
             .toList();
     String works = "targets " + available(targets) + "; transports " + available(transports);
-    return !targets.containsValue(AVAILABLE)
-        ? "not usable: no target is available"
-        : wrong.isEmpty() ? "ready: " + works : "correct " + String.join(", ", wrong) + "; " + works;
+    if (!targets.containsValue(AVAILABLE)) {
+      return "not usable: no target is available";
+    }
+    return wrong.isEmpty()
+        ? "ready: " + works
+        : "correct " + String.join(", ", wrong) + "; " + works;
   }
 
   private static String available(Map<?, String> states) {
@@ -283,21 +288,7 @@ final class DoctorCommand implements Runnable {
   private static void print(PrintWriter out, String indent, Map<?, ?> facts) {
     facts.forEach(
         (name, value) ->
-            out.println(wrapped(String.format("%s%-15s ", indent, name), text(value))));
-  }
-
-  /** Returns the text behind a name, in lines that fit a terminal. */
-  private static String wrapped(String name, String text) {
-    StringBuilder lines = new StringBuilder();
-    String line = name;
-    for (String word : text.split(" ")) {
-      if (line.length() > name.length() && line.length() + word.length() > Terminal.USUAL_COLUMNS) {
-        lines.append(line.stripTrailing()).append('\n');
-        line = " ".repeat(name.length());
-      }
-      line += word + " ";
-    }
-    return lines.append(line.stripTrailing()).toString();
+            out.println(Wrapped.text(String.format("%s%-15s ", indent, name), text(value))));
   }
 
   private static String text(Object value) {

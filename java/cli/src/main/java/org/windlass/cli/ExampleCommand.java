@@ -19,6 +19,7 @@ import org.windlass.error.UnsupportedException;
 import org.windlass.examples.ExampleOfProcesses;
 import org.windlass.examples.Examples;
 import org.windlass.examples.Examples.Example;
+import org.windlass.internal.Wrapped;
 import org.windlass.report.KernelProfile;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -84,7 +85,9 @@ final class ExampleCommand implements Runnable {
     if (!all && name == null) {
       Map<String, String> summaries = summaries();
       int width = summaries.keySet().stream().mapToInt(String::length).max().orElse(1);
-      summaries.forEach((each, text) -> out.printf("%-" + width + "s  %s%n", each, text));
+      summaries.forEach(
+          (each, text) ->
+              out.println(Wrapped.text(String.format("%-" + width + "s  ", each), text)));
       return;
     }
     moving.target();

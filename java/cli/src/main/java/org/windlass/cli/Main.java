@@ -247,7 +247,8 @@ public final class Main implements Runnable {
       return Path.of(text);
     } catch (InvalidPathException e) {
       throw new TypeConversionException(
-          "'" + text + "' is no path in this JVM's locale; set one that is installed, such as LC_ALL=C.UTF-8");
+          "'" + text + "' is no path in this JVM's locale; set one that is installed, such as"
+              + " LC_ALL=C.UTF-8");
     }
   }
 

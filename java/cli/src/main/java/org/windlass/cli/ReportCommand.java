@@ -44,7 +44,9 @@ final class ReportCommand implements Callable<Integer> {
 
   @Spec private CommandSpec spec;
 
-  @Parameters(paramLabel = "ADDRESS", description = "HOST:PORT of the job, or the process id of a rank.")
+  @Parameters(
+      paramLabel = "ADDRESS",
+      description = "HOST:PORT of the job, or the process id of a rank.")
   private String address;
 
   @Option(
@@ -97,8 +99,8 @@ final class ReportCommand implements Callable<Integer> {
           new Complaint(
               e.code(),
               e.getMessage(),
-              "set WINDLASS_TOKEN_FILE or WINDLASS_TOKEN to that job's token; run it as the job's user"
-                  + " or root",
+              "set WINDLASS_TOKEN_FILE or WINDLASS_TOKEN to that job's token; run it as the"
+                  + " job's user or root",
               e),
           e);
     }

@@ -64,10 +64,16 @@ final class ReshardCommand implements Runnable {
       description = "Bytes that a thread writes at a time (default: 8M).")
   private @Nullable String bucketBytes;
 
-  @Parameters(index = "0", paramLabel = "IN", description = "Checkpoint to read: a .safetensors file or a folder.")
+  @Parameters(
+      index = "0",
+      paramLabel = "IN",
+      description = "Checkpoint to read: a .safetensors file or a folder.")
   private Path in;
 
-  @Parameters(index = "1", paramLabel = "OUT", description = "Checkpoint to write. It appears complete or not at all.")
+  @Parameters(
+      index = "1",
+      paramLabel = "OUT",
+      description = "Checkpoint to write. It appears complete or not at all.")
   private Path out;
 
   @Option(
@@ -96,7 +102,7 @@ final class ReshardCommand implements Runnable {
 
   @Option(
       names = "--force",
-      description = "Replace an OUT that is empty or unchanged output of Windlass.")
+      description = "Destroy and replace an OUT that is empty, or unchanged output of Windlass.")
   private boolean force;
 
   @Option(
@@ -204,17 +210,17 @@ final class ReshardCommand implements Runnable {
   private String summary(ReshardResult result, double floor) {
     return String.format(
         Locale.ROOT,
-        "%d tensors (%d by default layouts): %s in, %s out; %s between ranks, %s local%n"
-            + "%.2f s, %.2f GB/s; a copy in memory takes %.2f s%n"
+        "%d tensors%s: %s in, %s out; %s between ranks, %s local%n"
+            + "%.2f s, %s/s; a copy in memory takes %.2f s%n"
             + "%s: complete, %s%s",
         result.tensors(),
-        result.defaulted(),
+        result.defaulted() == 0 ? "" : ", " + result.defaulted() + " with default layouts",
         ByteSize.rounded(result.bytesIn()),
         ByteSize.rounded(result.bytesOut()),
         ByteSize.rounded(result.sentBytes()),
         ByteSize.rounded(result.localBytes()),
         result.seconds(),
-        result.gigabytesPerSecond(),
+        ByteSize.rounded((long) (result.gigabytesPerSecond() * 1e9)),
         floor,
         out,
         result.verified() ? "verified" : "not verified",

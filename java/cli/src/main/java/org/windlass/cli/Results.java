@@ -57,7 +57,8 @@ final class Results extends Writer {
       return Optional.ofNullable(fault)
           .map(
               failed ->
-                  complaint("standard output", failed, "files that the command wrote are complete"));
+                  complaint(
+                      "standard output", failed, "files that the command wrote are complete"));
     }
   }
 

@@ -16,8 +16,7 @@ final class Terminal {
 
   static final int ERROR = 2;
 
-  /** Width that results fit, in characters. */
-  static final int USUAL_COLUMNS = 80;
+  private static final int USUAL_COLUMNS = 80;
 
   private Terminal() {}
 

@@ -14,7 +14,6 @@ import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.nio.file.Paths;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
@@ -204,7 +203,7 @@ public final class NativeLoader {
 
   private static boolean isIn(String folder, String file) {
     try {
-      return Files.isReadable(Paths.get(folder, file));
+      return Files.isReadable(Path.of(folder, file));
     } catch (InvalidPathException e) {
       return false;
     }
@@ -240,7 +239,7 @@ public final class NativeLoader {
     if (copied == null) {
       return Native.wl_ucx_find(null, error);
     }
-    Path folder = privateFolder(Paths.get(temporary()).toAbsolutePath());
+    Path folder = privateFolder(Path.of(temporary()).toAbsolutePath());
     try {
       Path file = folder.resolve(UCX);
       try (InputStream in = copied.open(UCX)) {
@@ -308,7 +307,7 @@ public final class NativeLoader {
     String place = by + ", folder " + name + ": ";
     Path folder;
     try {
-      folder = Paths.get(name).toAbsolutePath();
+      folder = Path.of(name).toAbsolutePath();
     } catch (InvalidPathException e) {
       tried.add(place + "no valid path here, " + LOCALE);
       return false;
@@ -366,7 +365,7 @@ public final class NativeLoader {
     String named = temporary();
     Path temporary;
     try {
-      temporary = Paths.get(named).toAbsolutePath();
+      temporary = Path.of(named).toAbsolutePath();
     } catch (InvalidPathException e) {
       // An example is a path beyond ASCII in the C locale.
       tried.add(

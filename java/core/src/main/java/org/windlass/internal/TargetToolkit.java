@@ -58,8 +58,8 @@ public enum TargetToolkit {
           library + "; in a checkout on x86-64, scripts/demo --target " + target
               + " or mvn package builds it";
       case CUDA ->
-          library + "; in a checkout, scripts/demo --target cuda or mvn package"
-              + " -Dwindlass.targets=all builds it with NVIDIA's compiler: " + compiler() + "; "
+          "this build has no libwindlass-cuda.so; in a checkout, scripts/demo --target cuda or mvn"
+              + " package -Dwindlass.targets=all builds it with NVIDIA's compiler: " + compiler() + "; "
               + requireNonNullElse(
                   NativeLoader.cudaRefusal(),
                   "the CUDA driver, libcuda.so.1, opens and has a device");

@@ -16,6 +16,7 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Copies;
 import org.windlass.internal.Native;
+import org.windlass.internal.Wrapped;
 import org.windlass.internal.report.RankLook;
 
 /**
@@ -33,12 +34,6 @@ import org.windlass.internal.report.RankLook;
 public record Report(List<Rank> ranks, Optional<WindlassException> failure, String peerMemory) {
   /** Most awaited ranks that a line of the table names. */
   private static final int NAMED = 4;
-
-  /** A space at which no line ends. */
-  private static final char STAYS = '\u00a0';
-
-  /** Width that the table fits, in characters. */
-  private static final int COLUMNS = 80;
 
   public Report {
     ranks = Copies.list(ranks, "ranks");
@@ -112,7 +107,8 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
    * @param elsewhere whether it is on another host than the one that made this report
    * @param process its process; empty if all ranks are in one process, or if it has not joined yet
    * @param closed whether its communicator is closed
-   * @param waitsFor the ranks for which it waits in its current operation
+   * @param waitsFor the ranks for which it waits in its current operation. Outside of operations,
+   *     the first rank that has not received its asynchronous sends
    * @param contested how often one of its waits found another thread busy on its core
    * @param item the piece of an operation's work that it runs, such as {@code item 3 of rank 0,
    *     phase 1}. In a large operation, ranks also run pieces of other ranks
@@ -262,11 +258,11 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
    */
   private static List<Integer> waitsFor(int rank, List<RankLook> looks) {
     RankLook own = looks.get(rank);
-    if (!inside(own) || own.awaited() == RankLook.NOBODY) {
-      return List.of();
-    }
     if (own.awaited() != RankLook.SEVERAL) {
-      return List.of(own.awaited());
+      return own.awaited() == RankLook.NOBODY ? List.of() : List.of(own.awaited());
+    }
+    if (!inside(own)) {
+      return List.of();
     }
     int sequence = own.recorded().get(0).sequence();
     List<Integer> late =
@@ -317,7 +313,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
               process(rank),
               duration(rank),
               rank.elsewhere() ? "" : String.valueOf(rank.contested()));
-      lines.addAll(wrapped(facts, where(rank) + awaited(rank.waitsFor())));
+      lines.add(Wrapped.text(facts, where(rank) + awaited(rank.waitsFor())));
     }
     return failure.map(why -> why.getMessage() + "\n").orElse("") + String.join("\n", lines);
   }
@@ -328,22 +324,6 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
 
   private static String process(Rank rank) {
     return rank.process().map(Process::toString).orElse("none yet");
-  }
-
-  /** Splits the text after a row's other facts into lines that fit a terminal. */
-  private static List<String> wrapped(String facts, String text) {
-    List<String> lines = new ArrayList<>();
-    String line = facts;
-    for (String word : text.split(" ")) {
-      if (line.length() > facts.length() && line.length() + word.length() > COLUMNS) {
-        lines.add(line.stripTrailing());
-        line = " ".repeat(facts.length());
-      }
-      line += word + " ";
-    }
-    lines.add(line.stripTrailing());
-    lines.replaceAll(each -> each.replace(STAYS, ' '));
-    return lines;
   }
 
   private static String where(Rank rank) {
@@ -377,7 +357,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
   private static String awaited(List<Integer> ranks) {
     String named =
         ranks.stream().limit(NAMED).map(String::valueOf).collect(Collectors.joining(", "));
-    return (ranks.isEmpty() ? "" : ", waits" + STAYS + "for" + STAYS) + named
+    return (ranks.isEmpty() ? "" : ", waits" + Wrapped.STAYS + "for" + Wrapped.STAYS) + named
         + (ranks.size() <= NAMED ? "" : " and " + (ranks.size() - NAMED) + " more");
   }
 }

@@ -19,6 +19,12 @@ import org.windlass.bench.side.Operation;
 record Cell(String op, int ranks, long bytes) implements Comparable<Cell> {
   static final String BARRIER = "barrier";
 
+  /** Messages between pairs of ranks, there and back. */
+  static final String SEND_RECEIVE = "send-receive";
+
+  /** Messages of each rank to the next one. */
+  static final String RING = "ring";
+
   private static final Comparator<Cell> ORDER =
       Comparator.comparing((Cell cell) -> Operation.named(cell.op).map(Enum::ordinal).orElse(-1))
           .thenComparing(Cell::op)
@@ -39,12 +45,16 @@ record Cell(String op, int ranks, long bytes) implements Comparable<Cell> {
         .collect(Collectors.groupingBy(Cell::group, TreeMap::new, Collectors.toList()));
   }
 
+  boolean isOfMessages() {
+    return op.equals(SEND_RECEIVE) || op.equals(RING);
+  }
+
   /** Returns the bytes of all ranks' inputs or of all ranks' outputs, whichever is larger. */
   long totalBytes() {
     return Operation.named(op)
         .map(each -> Math.max(each.inputBytes(ranks, bytes), each.outputBytes(ranks, bytes)))
         .map(each -> ranks * each)
-        .orElse(0L);
+        .orElse(isOfMessages() ? ranks * bytes : 0L);
   }
 
   String family() {

@@ -16,7 +16,8 @@ final class CellOptions {
       names = "--ops",
       paramLabel = "OP",
       split = ",",
-      defaultValue = "barrier,all-to-all,broadcast,all-gather,reduce-scatter,all-reduce",
+      defaultValue =
+          "barrier,all-to-all,broadcast,all-gather,reduce-scatter,all-reduce,send-receive,ring",
       description = "Operations (${DEFAULT-VALUE}).")
   private List<String> ops;
 
@@ -50,7 +51,8 @@ final class CellOptions {
     List<Cell> cells = new ArrayList<>();
     for (String op : ops) {
       boolean barrier = op.equals(Cell.BARRIER);
-      if (!barrier && Operation.named(op).isEmpty()) {
+      boolean known = barrier || new Cell(op, 1, 0).isOfMessages();
+      if (!known && Operation.named(op).isEmpty()) {
         throw new InvalidArgumentException("--ops: no operation " + op);
       }
       for (int count : ranks) {
@@ -61,6 +63,7 @@ final class CellOptions {
       }
     }
     cells.removeIf(cell -> cell.totalBytes() > most);
+    cells.removeIf(cell -> cell.op().equals(Cell.SEND_RECEIVE) && cell.ranks() % 2 != 0);
     if (cells.isEmpty()) {
       throw new InvalidArgumentException("--total: no cell takes so little");
     }

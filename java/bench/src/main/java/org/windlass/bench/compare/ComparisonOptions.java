@@ -95,7 +95,9 @@ final class ComparisonOptions {
     } catch (IOException e) {
       if (!"Broken pipe".equals(e.getMessage())) {
         err.println("windlass: Resource: standard output cannot be written: " + e.getMessage());
-        err.println("hint: redirect it to a file system with room; files that the command wrote are complete");
+        err.println(
+            "hint: redirect it to a file system with room; files that the command wrote are"
+                + " complete");
       }
       return ErrorCode.RESOURCE.exitStatus();
     }

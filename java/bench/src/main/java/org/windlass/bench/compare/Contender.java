@@ -71,12 +71,14 @@ enum Contender {
   /**
    * Returns true if this contender can measure the cell. A barrier has no buffers. MPICH waits
    * without yielding, so ranks that share a core would wait for scheduler ticks. OPENMPI_BOUND and
-   * WAIT need one core for each rank. MPI_Alltoallw does not reduce.
+   * WAIT need one core for each rank. MPI_Alltoallw does not reduce. JAVA and GLOO are measured in
+   * collectives only.
    */
   boolean has(Cell cell) {
     return switch (this) {
       case PLAIN, PLAIN_PROCESSES -> !cell.op().equals(Cell.BARRIER);
       case MPICH, OPENMPI_BOUND, WAIT -> cell.ranks() <= Runtime.getRuntime().availableProcessors();
+      case JAVA, GLOO -> !cell.isOfMessages();
       case ALLTOALLW -> !Redistribution.parse(cell.op()).source().hasPartial();
       default -> true;
     };

@@ -17,6 +17,8 @@ import org.windlass.bench.side.Operation;
 import org.windlass.bench.side.Side;
 import org.windlass.bench.workload.BarrierWorkload;
 import org.windlass.bench.workload.CollectiveWorkload;
+import org.windlass.bench.workload.RingWorkload;
+import org.windlass.bench.workload.SendReceiveWorkload;
 import org.windlass.bench.workload.WaitWorkload;
 import org.windlass.bench.workload.Workload;
 import org.windlass.plan.TransferMode;
@@ -80,6 +82,12 @@ final class SideMain {
   private static Workload workload(String name, String op, int ranks, int cores, Size size) {
     if (name.equals(Contender.WAIT.toString())) {
       return new WaitWorkload(ranks, size.bytes(), size.waitNanos());
+    }
+    if (op.equals(Cell.SEND_RECEIVE)) {
+      return new SendReceiveWorkload(ranks, size.bytes(), DType.F32, name.equals("plain"));
+    }
+    if (op.equals(Cell.RING)) {
+      return new RingWorkload(ranks, size.bytes(), DType.F32, name.equals("plain"));
     }
     Side side =
         switch (name) {

@@ -63,7 +63,8 @@ public record BenchResult(BenchCase measured, Workload workload, Sampler.Measure
   /** Returns the lines above the rows of a table: what they measure, and the columns. */
   public String tableHead() {
     String name = workload.by().isEmpty() ? measured.op() : "by " + workload.by();
-    String data = workload.bytes() == 0 ? "" : ", " + measured.dtype() + " in " + measured.buffers();
+    String data =
+        workload.bytes() == 0 ? "" : ", " + measured.dtype() + " in " + measured.buffers();
     return String.format(
             "%s, %d %s, %s%s; times in us%n",
             name, workload.ranks(), measured.launch(), measured.target(), data)

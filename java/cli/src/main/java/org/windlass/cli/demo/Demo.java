@@ -88,7 +88,7 @@ public final class Demo {
     printTable();
     out.printf(
         Locale.ROOT,
-        "verified: all %,d bytes on the inference ranks are what the trainer's values give%n",
+        "verified: all %,d bytes on the inference ranks are right%n",
         checked.get());
     out.flush();
   }
@@ -97,8 +97,9 @@ public final class Demo {
     long parameters = model.weights().stream().mapToLong(Weight::elements).sum();
     out.printf(
         Locale.ROOT,
-        "A transformer of %d tensors and %,d parameters (Qwen3-0.6B's names and shapes, fewer layers)%n"
-            + "from a trainer, dp=2 x tp=4, f32, to inference, tp=4, bf16: %d ranks, %d cores, %s kernels%n",
+        "A transformer of %d tensors and %,d parameters (shapes of Qwen3-0.6B)%n"
+            + "from a trainer (dp=2 x tp=4, f32) to inference (tp=4, bf16)%n"
+            + "%d ranks, %d cores, %s kernels%n",
         model.weights().size(),
         parameters,
         Model.TRAINER_RANKS + Model.INFERENCE_RANKS,
@@ -191,8 +192,8 @@ public final class Demo {
 
   private void printTable() {
     out.printf(
-        "%n%-20s %8s %12s %10s %10s %8s %10s %10s%n",
-        (Object[]) ",tensors,MB,first ms,ms,GB/s,of floor,at least".split(","));
+        "%n%-20s%8s%10s%9s%9s%7s%9s%8s%n",
+        (Object[]) ",tensors,MB,first ms,ms,GB/s,of floor,least".split(","));
     long bytes = 0;
     double[] all = new double[VERSIONS];
     double[] floor = new double[VERSIONS];
@@ -211,8 +212,8 @@ public final class Demo {
     out.printf(
         Locale.ROOT,
         "%nMB: bytes written. First ms: the first version, which includes page faults.%n"
-            + "ms, GB/s, of floor: medians of the other %d versions. At least: the lowest of those.%n"
-            + "The floor of a version: a copy-cast of as many bytes, at a rate measured right after it.%n",
+            + "ms, GB/s, of floor: medians of the other %d versions. Least: the lowest of them.%n"
+            + "Floor: the time to copy and cast as many bytes, measured right after a version.%n",
         VERSIONS - 1);
   }
 
@@ -228,7 +229,7 @@ public final class Demo {
     double median = middle(later);
     out.printf(
         Locale.ROOT,
-        "%-20s %8d %12.3f %10.3f %10.3f %8.2f %8.0f %% %8.0f %%%n",
+        "%-20s%8d%10.3f%9.2f%9.3f%7.2f%7.0f %%%6.0f %%%n",
         name,
         tensors,
         bytes / 1e6,

@@ -27,7 +27,6 @@ import org.windlass.internal.memory.Lifetime;
 public final class Endpoint {
   private static final VarHandle CALLER;
   private static final VarHandle CALLS;
-
   private static final boolean EVENTS = ModuleLayer.boot().findModule("jdk.jfr").isPresent();
 
   /** Longest time of one wait for an operation on a stream, in nanoseconds. */
@@ -53,9 +52,7 @@ public final class Endpoint {
   public final int size;
 
   public final Scratch scratch = Scratch.take();
-
   public final CallStruct call = new CallStruct();
-
   public final MessageCalls messages;
 
   private final CommHandle comm;

@@ -2,8 +2,6 @@
 package org.windlass.internal.rendezvous;
 
 import java.util.List;
-import java.util.Map;
-import java.util.TreeMap;
 import java.util.stream.Collectors;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.MismatchException;
@@ -33,20 +31,15 @@ final class RoundFailures {
         List.of(rank));
   }
 
-  /**
-   * Returns the failure of ranks that were started with different numbers of ranks.
-   *
-   * @param sizes the number of ranks that each of two ranks states, keyed by that rank
-   */
-  static WindlassException sizes(Map<Integer, Integer> sizes) {
-    TreeMap<Integer, Integer> byRank = new TreeMap<>(sizes);
-    int one = byRank.firstKey();
-    int other = byRank.lastKey();
+  /** Returns the failure of two ranks that were started with different numbers of ranks. */
+  static WindlassException sizes(int one, int size, int other, int otherSize) {
+    if (one > other) {
+      return sizes(other, otherSize, one, size);
+    }
     return new MismatchException(
-        "rank " + one + " was started as one of " + sizes.get(one) + " ranks, rank " + other
-            + " as one of " + sizes.get(other)
-            + "; give all ranks one size, WINDLASS_WORLD_SIZE or what the launcher sets, and all"
-            + " processes as many ranks",
+        "rank " + one + " was started as one of " + size + " ranks, rank " + other + " as one of "
+            + otherSize + "; give all ranks one size, WINDLASS_WORLD_SIZE or what the launcher"
+            + " sets, and all processes as many ranks",
         List.of(one, other));
   }
 
@@ -60,10 +53,12 @@ final class RoundFailures {
   record Missing(String address, int size, boolean isFirst, List<Integer> ranks) {
     /** Returns the exception for a round whose deadline has passed. */
     WindlassException late() {
-      String see =
-          isFirst ? "see why they did not start" : "see whether their processes are stopped";
-      return new DeadlineExceededException(
-          this + " when the deadline passed; " + see + ", or give more time", ranks);
+      String advice =
+          isFirst
+              ? " when the deadline passed; see why they did not start, or give more time"
+              : " when the deadline passed; see whether their processes are stopped, or give more"
+                  + " time";
+      return new DeadlineExceededException(this + advice, ranks);
     }
 
     @Override

@@ -13,7 +13,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -170,7 +169,7 @@ public final class StoreAllGather implements AllGather {
       }
       reported(RoundFailures.left(first));
     }
-    attempt(this::forget);
+    attempt(() -> forget(""));
   }
 
   private boolean isCollector() {
@@ -183,10 +182,17 @@ public final class StoreAllGather implements AllGather {
 
   private Map<Integer, byte[]> collected(Map<Integer, byte[]> own) {
     Map<Integer, byte[]> said = new TreeMap<>(own);
-    isOpen = true;
-    for (int rank = 0; said.size() < size; rank = (rank + 1) % size) {
-      if (!said.containsKey(rank)) {
-        take(RANK + rank, rank, said);
+    while (said.size() < size) {
+      for (int rank = 0; said.size() < size; rank = (rank + 1) % size) {
+        if (!said.containsKey(rank)) {
+          take(RANK + rank, rank, said);
+        }
+      }
+      for (String place : number == 0 ? Set.copyOf(seen.keySet()) : Set.<String>of()) {
+        byte[] now = store.get(place, until.left()).orElse(null);
+        if (!Arrays.equals(now, seen.get(place))) {
+          drop(place, said);
+        }
       }
     }
     put(ALL, said);
@@ -212,8 +218,7 @@ public final class StoreAllGather implements AllGather {
     int pieces = all.length / PIECE;
     for (int i = pieces; i >= 0; i--) {
       byte[] piece = Arrays.copyOfRange(all, i * PIECE, Math.min(all.length, (i + 1) * PIECE));
-      byte[] value =
-          i > 0 ? piece : new Head(number, size, ranks, pieces, piece).toBytes();
+      byte[] value = i > 0 ? piece : new Head(number, size, ranks, pieces, piece).toBytes();
       String place = place(i, key);
       if (held.containsKey(place)) {
         store.set(place, value, until.left());
@@ -261,7 +266,7 @@ public final class StoreAllGather implements AllGather {
           return head;
         }
       } else if (number > 0) {
-        throw told().orElse(RoundFailures.left(rank));
+        throw RoundFailures.left(rank);
       } else {
         seen.remove(place);
       }
@@ -271,13 +276,9 @@ public final class StoreAllGather implements AllGather {
   /** Returns the value of a key once it differs from {@code last}; null for none. */
   private byte @Nullable [] change(
       String place, byte @Nullable [] last, Map<Integer, byte[]> said) {
-    // A failure ends a round that is not complete. All get the values of one that is.
     Map<String, byte @Nullable []> watched = new LinkedHashMap<>();
-    if (isCollector()) {
-      watched.put(failed, failedBefore);
-    }
-    watched.put(place, last);
     watched.put(failed, failedBefore);
+    watched.put(place, last);
     if (others != null && number == 0) {
       watched.put(others.key(), others.value());
     }
@@ -293,17 +294,23 @@ public final class StoreAllGather implements AllGather {
         look(said);
         continue;
       }
+      byte[] value = change.value();
       if (change.key().equals(place)) {
-        return change.value();
+        return value;
       }
       if (!change.key().equals(failed)) {
         throw new OthersGoneException();
       }
-      failedBefore = change.value();
-      watched.put(failed, failedBefore);
-      if (failedBefore != null) {
-        throw failure(failedBefore);
+      if (value != null) {
+        // All get the values of a round that is complete.
+        byte[] now = isCollector() ? last : store.get(place, until.left()).orElse(last);
+        if (Arrays.equals(now, last)) {
+          throw failure(value);
+        }
+        return now;
       }
+      failedBefore = null;
+      watched.put(failed, null);
     }
   }
 
@@ -313,11 +320,7 @@ public final class StoreAllGather implements AllGather {
       Set<String> present = new HashSet<>(store.keys(place(0, RANK), until.left()));
       for (String place : Set.copyOf(seen.keySet())) {
         if (!present.contains(place)) {
-          List<Integer> gone = Head.of(Objects.requireNonNull(seen.remove(place))).ranks();
-          if (number > 0) {
-            throw RoundFailures.left(gone.stream().findFirst().orElse(0));
-          }
-          gone.forEach(said::remove);
+          drop(place, said);
         }
       }
     }
@@ -325,17 +328,24 @@ public final class StoreAllGather implements AllGather {
       RoundFailures.Missing missing = missing();
       isLogged = true;
       if (missing.ranks().containsAll(IntStream.range(0, first).boxed().toList())) {
-        long leftMs = Math.max(1, until.left().toMillis());
-        Log.warn(
-            "{0} so far; the start waits for {1} more",
-            missing, Deadline.text(Duration.ofMillis(leftMs)));
+        String left = Deadline.text(until.left());
+        Log.warn("{0} so far; the start waits for {1} more", missing, left);
       }
     }
   }
 
+  /** Forgets the values of a process that has left. It may come again in the first round. */
+  private void drop(String place, Map<Integer, byte[]> said) {
+    List<Integer> gone = Head.of(Objects.requireNonNull(seen.remove(place))).ranks();
+    if (number > 0) {
+      throw RoundFailures.left(gone.stream().findFirst().orElse(0));
+    }
+    gone.forEach(said::remove);
+  }
+
   private void requireSize(int rank, Head head) {
     if (head.size() != size) {
-      throw RoundFailures.sizes(Map.of(first, size, rank, head.size()));
+      throw RoundFailures.sizes(first, size, rank, head.size());
     }
   }
 
@@ -363,14 +373,6 @@ public final class StoreAllGather implements AllGather {
           "the deadline passed, and the store at " + store.address() + " did not say which of "
               + size + " ranks had come");
     }
-  }
-
-  /** Returns the failure that a process has reported. */
-  private Optional<WindlassException> told() {
-    return store
-        .get(failed, LAST_WORD)
-        .filter(found -> !Arrays.equals(found, failedBefore))
-        .map(StoreAllGather::failure);
   }
 
   private static WindlassException failure(byte[] told) {
@@ -406,12 +408,14 @@ public final class StoreAllGather implements AllGather {
         () -> {
           byte[] own = Encoding.bytes(out -> Encoding.putFailure(out, why));
           if (store.hold(failed, own, LAST_WORD)) {
+            forget(RANK);
             awaitOthersGone(Deadline.of(LAST_WORD));
             held.put(failed, own);
           } else {
-            told[0] = told().orElse(why);
+            byte[] found = store.get(failed, LAST_WORD).orElse(failedBefore);
+            told[0] = Arrays.equals(found, failedBefore) ? why : failure(found);
           }
-          forget();
+          forget("");
         });
     held.clear();
     return told[0];
@@ -422,7 +426,7 @@ public final class StoreAllGather implements AllGather {
     if (isCollector()) {
       awaitOthersGone(until);
     }
-    attempt(this::forget);
+    attempt(() -> forget(""));
   }
 
   /** Waits until the other processes have removed their keys, or the deadline has passed. */
@@ -439,9 +443,13 @@ public final class StoreAllGather implements AllGather {
     }
   }
 
-  private void forget() {
-    held.forEach((place, value) -> store.compareAndSet(place, value, null, LAST_WORD));
-    held.clear();
+  /** Removes the keys of this process whose heads begin so. */
+  private void forget(String key) {
+    for (String place : List.copyOf(held.keySet())) {
+      if (place.startsWith(place(0, key))) {
+        store.compareAndSet(place, held.remove(place), null, LAST_WORD);
+      }
+    }
   }
 
   /** Makes calls even after an interrupt. If one fails, the keys disappear with the connection. */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal.store;
 
-
 /**
  * A member of a store: a rank of a job, or an observer of the job, with rank -1 and size 0.
  *

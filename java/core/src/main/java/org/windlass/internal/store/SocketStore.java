@@ -44,13 +44,10 @@ public final class SocketStore implements Store {
   private final Connector.Connection connection;
   private final Thread reader;
   private final Thread writer;
-
   private final BlockingQueue<byte[]> requests = new LinkedBlockingQueue<>();
-
   private final AtomicInteger ids = new AtomicInteger(Wire.NO_CALL);
   private final Map<Integer, CompletableFuture<ByteBuffer>> replies = new ConcurrentHashMap<>();
   private volatile boolean closing;
-
   private volatile @Nullable WindlassException end;
 
   /**

@@ -44,24 +44,14 @@ public interface Store extends AutoCloseable {
   /** Returns the value of {@code key}; empty if it has none. */
   Optional<byte[]> get(String key, Duration deadline);
 
-  /** Returns the value of {@code key}, once it has one. */
-  default byte[] await(String key, Duration deadline) {
-    return awaitOther(key, null, deadline).orElseThrow();
-  }
-
-  /**
-   * Returns the value of {@code key} once it differs from {@code seen}. A change that is undone at
-   * once may go unseen.
-   *
-   * @param seen null stands for no value
-   * @return empty if the key has no value
-   */
+  /** Returns the value of {@code key} once it differs from {@code seen}, as {@link #awaitAny}. */
   default Optional<byte[]> awaitOther(String key, byte @Nullable [] seen, Duration deadline) {
     return Optional.ofNullable(awaitAny(Collections.singletonMap(key, seen), deadline).value());
   }
 
   /**
-   * Waits until one of several keys has another value than it is known to have.
+   * Waits until one of several keys has another value than it is known to have. A change that is
+   * undone at once may go unseen.
    *
    * @param seen the known values of 1 to {@link Limits#WATCHED} keys; null stands for no value
    * @return the first key that differs, in the order of the map

@@ -242,7 +242,6 @@ public final class StoreServer implements AutoCloseable {
   private void linger() throws IOException {
     Sockets.close(listener);
     selector.selectNow(); // gives the port back
-    pausedNs = 0;
     Deadline until = Deadline.of(LINGER);
     List<Session> last = new ArrayList<>(members);
     last.removeIf(session -> !session.isHolder);
