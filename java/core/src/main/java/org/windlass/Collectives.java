@@ -163,7 +163,7 @@ public sealed class Collectives extends ArrayCollectives
    *     the peer expects; no data has arrived from that rank
    */
   public final void allToAllv(Tensor in, long[] sendCounts, Tensor out, long[] receiveCounts) {
-    check(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"), 0);
+    Arguments.buffers(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"));
     Arguments.list("allToAllv", "sendCounts", sendCounts, size());
     Arguments.list("allToAllv", "receiveCounts", receiveCounts, size());
     runParts(Native.WL_OP_ALL_TO_ALL_V, in, sendCounts, null, out, receiveCounts, null, 0);
@@ -182,7 +182,7 @@ public sealed class Collectives extends ArrayCollectives
       Tensor out,
       long[] receiveCounts,
       long[] receiveOffsets) {
-    check(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"), 0);
+    Arguments.buffers(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"));
     Arguments.list("allToAllv", "sendCounts", sendCounts, size());
     Arguments.list("allToAllv", "sendOffsets", sendOffsets, size());
     Arguments.list("allToAllv", "receiveCounts", receiveCounts, size());
@@ -201,7 +201,7 @@ public sealed class Collectives extends ArrayCollectives
    * @return the number of elements received from each rank
    */
   public final long[] allToAllv(Tensor in, long[] sendCounts, Tensor out) {
-    check(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"), 0);
+    Arguments.buffers(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"));
     Arguments.list("allToAllv", "sendCounts", sendCounts, size());
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
@@ -228,7 +228,7 @@ public sealed class Collectives extends ArrayCollectives
    * @param counts the number of elements of each rank's {@code in}; the same on every rank
    */
   public final void allGatherv(Tensor in, Tensor out, long[] counts) {
-    check(Native.WL_OP_ALL_GATHER_V, given(in, "in"), given(out, "out"), 0);
+    Arguments.buffers(Native.WL_OP_ALL_GATHER_V, given(in, "in"), given(out, "out"));
     Arguments.list("allGatherv", "counts", counts, size());
     runParts(Native.WL_OP_ALL_GATHER_V, in, null, null, out, counts, null, 0);
   }
@@ -240,7 +240,7 @@ public sealed class Collectives extends ArrayCollectives
    * @param counts the number of elements of each rank's {@code out}; the same on every rank
    */
   public final void reduceScatterv(Tensor in, Tensor out, long[] counts, ReduceOp op) {
-    check(Native.WL_OP_REDUCE_SCATTER_V, given(in, "in"), given(out, "out"), 0);
+    Arguments.buffers(Native.WL_OP_REDUCE_SCATTER_V, given(in, "in"), given(out, "out"));
     Arguments.list("reduceScatterv", "counts", counts, size());
     runParts(Native.WL_OP_REDUCE_SCATTER_V, in, counts, null, out, null, null, code(op));
   }
@@ -255,6 +255,7 @@ public sealed class Collectives extends ArrayCollectives
       long @Nullable [] outCounts,
       long @Nullable [] outOffsets,
       int op) {
+    check(operation, in, out, 0);
     Thread thread = Thread.currentThread();
     if (endpoint.mustHandOff(thread)) {
       handOff(
