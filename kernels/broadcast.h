@@ -24,6 +24,7 @@ struct Broadcast : Items {
   // they balance.
   static constexpr uint64_t kLeast = uint64_t{16} << 10;
   static constexpr uint64_t kMost = uint64_t{128} << 10;
+  static constexpr bool kKeepsRoot = true;
   WL_CORE static void plan(Launch& launch) {
     const uint64_t quarter = launch.bytes / 4;
     launch.cut(quarter < kLeast ? kLeast : (quarter > kMost ? kMost : quarter), 1024);

@@ -7,6 +7,12 @@
 #include "native/core/executor/executor.h"
 
 namespace windlass {
+namespace {
+
+// Number of operations after which each rank adjusts its thread once.
+constexpr uint64_t kAdjustThreadEvery = 64;
+
+}  // namespace
 
 Comm::Comm(std::shared_ptr<Group> group, uint32_t rank)
     : group_(std::move(group)),
@@ -66,6 +72,8 @@ Code Comm::finish(Code code, bool isLong, wl_error_t* error) {
   if (code != WL_OK) code = gate_.failed(code, waits_.endedByClose(), error);
   const int64_t waitedNs = waits_.waiter().waitedNs();
   leave(code, waitedNs, code != WL_OK || waitedNs > 0 || isLong);
+  const uint64_t sequence = operation_.wholeSequence();
+  if (sequence % kAdjustThreadEvery == 0) waits_.waiter().adjustThread(sequence);
   gate_.leave();
   return code;
 }

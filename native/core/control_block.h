@@ -52,6 +52,7 @@ struct SharedLines {
   std::atomic<int64_t> contestedNs;  // when a rank last ran beside a thread that computes; 0: never
   std::atomic<uint64_t> shrink;      // Agreement
   std::atomic<uint32_t> holding;     // for a communicator that shrink makes: ranks that hold it
+  std::atomic<int64_t> shortSlicesUntilNs;  // ranks have short time slices until then; 0: never
   // For each window that ranks make together: ranks that have not dropped it.
   alignas(kLine) std::atomic<uint32_t> holders[kMostWindows];
   alignas(kLine) wl_error_t records[kFailureRecords];

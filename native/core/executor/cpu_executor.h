@@ -168,7 +168,6 @@ Code runAfterArrivals(Comm& comm, const Call& call, const Launch& launch, bool c
       }
       lines.released.store(sequence, std::memory_order_release);
       comm.waits().sawAllEnter();
-      comm.waits().waiter().leaveCrowd({sequence, false});
       return WL_OK;
     }
   }

@@ -30,6 +30,12 @@ struct OfLibrary : std::false_type {};
 template <class K>
 struct OfLibrary<K, std::void_t<decltype(K::kOfLibrary)>> : std::true_type {};
 
+// True if K has K::kKeepsRoot: the root's output usually is its input, so that K does not write it.
+template <class K, class = void>
+struct KeepsRoot : std::false_type {};
+template <class K>
+struct KeepsRoot<K, std::void_t<decltype(K::kKeepsRoot)>> : std::true_type {};
+
 // True if a rank's input travels with its ENTER.
 template <class K>
 constexpr bool kRides = K::kEager || Asks<K>::value || OfLibrary<K>::value;
@@ -44,10 +50,7 @@ inline Launch launchOf(const Group& group, const Call& call) {
   launch.op = static_cast<ReduceOp>(call.descriptor.reduceOp());
   launch.bytes = call.bytes;
   launch.phases = call.phases;
-  // The root of a broadcast usually has its output in place, so that only the others are written.
-  const bool isBroadcast = call.descriptor.operation() == WL_OP_BROADCAST;
-  const uint64_t writtenBytes = call.workBytes - (isBroadcast ? call.bytes : 0);
-  launch.streams = writtenBytes >= group.config().streamingBytes;
+  launch.streams = call.workBytes >= group.config().streamingBytes;
   launch.windows = group.windows().table();
   return launch;
 }
@@ -63,6 +66,8 @@ __attribute__((always_inline)) inline Code operate(Comm& comm, const Call& call,
     launch.entries = reinterpret_cast<const unsigned char*>(
         &group.lines(0).entry[comm.operation().wholeSequence() & 1].args);
     launch.entryStride = sizeof(RankLines);
+    if constexpr (KeepsRoot<K>::value)
+      launch.streams = call.workBytes - call.bytes >= group.config().streamingBytes;
     K::plan(launch);
   }
   Deadline deadline(call.deadlineNs == 0 ? group.config().deadlineNs : call.deadlineNs,

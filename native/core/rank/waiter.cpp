@@ -37,7 +37,7 @@ constexpr int64_t kContestedForNs = 10'000'000;
 // not be idle then, and the rank would wait for a time slice.
 constexpr int64_t kLeaveCoreEveryNs = 4'000'000;
 constexpr int64_t kStayAfterContestNs = 20'000'000;
-// Time after a contest in which all ranks have short slices.
+// Time in which all ranks have short slices. A contest starts it unless it runs already.
 constexpr int64_t kShortSlicesForNs = 100'000'000;
 // Time between two comparisons of all peers' calls in a wait, for each rank of the group. Therefore
 // many ranks together spend little time on them.
@@ -70,8 +70,6 @@ Code Waiter::waitSlow(const Look& look, Deadline& deadline) {
   announce(awaited == kEveryRank ? -2 : static_cast<int32_t>(awaited));
   int64_t compared = now;
   Code code = waits_.ended(deadline, now);
-  // If all ranks are on one core, the first yield ends the wait.
-  if (leaveCrowd(look.inside)) now = clockNs();
   bool ready = false;
   while (code == WL_OK && !ready && !group_.oversubscribed() && now - start < kSpinNs) {
     if (sharesCore(awaited, look.inside)) {
@@ -137,9 +135,8 @@ bool Waiter::isCrowded(const Inside& inside) const {
 }
 
 bool Waiter::leaveCrowd(const Inside& inside) {
-  if (!group_.oversubscribed() || group_.ranks() > kFewRanks || !mayAdjust()) return false;
   const int64_t now = clockNs();
-  if (!mayLeaveCore(now) || !isCrowded(inside)) return false;
+  if (group_.ranks() > kFewRanks || !mayLeaveCore(now) || !isCrowded(inside)) return false;
   leaveCore(inside, now);
   return true;
 }
@@ -168,14 +165,15 @@ bool Waiter::mayAdjust() const {
   return group_.config().adjustsThreads || isAdopted();
 }
 
-void Waiter::adjustSlices(int64_t now) {
-  const int64_t contested = group_.shared().contestedNs.load(std::memory_order_relaxed);
-  if (now - contested >= kShortSlicesForNs) {
+void Waiter::adjustThread(uint64_t sequence) {
+  const int64_t until = group_.shared().shortSlicesUntilNs.load(std::memory_order_relaxed);
+  const int64_t now = until == 0 ? 0 : clockNs();
+  if (now >= until) {
     returnShortSlices(now);
-    pastContestNs_ = contested;
   } else if (group_.ranks() <= kFewRanks && mayAdjust()) {
-    takeShortSlices(contested + kShortSlicesForNs);
+    takeShortSlices(until);
   }
+  if (group_.oversubscribed() && group_.hosts() == nullptr) leaveCrowd({sequence, false});
 }
 
 bool Waiter::mayLeaveCore(int64_t now) const {
@@ -233,11 +231,13 @@ bool Waiter::yieldOnce(const Look& look, int64_t* now) {
   if (after - *now > kContestedYieldNs && !metRank(*now)) {
     contestedUntilNs_ = after + kContestedForNs;
     group_.shared().contestedNs.store(after, std::memory_order_relaxed);
-    adjustSlices(after);
+    std::atomic<int64_t>& until = group_.shared().shortSlicesUntilNs;
+    int64_t last = until.load(std::memory_order_relaxed);
+    if (after >= last) until.compare_exchange_strong(last, after + kShortSlicesForNs);
     own_.state.contested.fetch_add(1, std::memory_order_relaxed);
   }
   *now = after;
-  if (!leaveCrowd(look.inside)) return false;
+  if (!isShared || !leaveCrowd(look.inside)) return false;
   *now = clockNs();
   return look();
 }

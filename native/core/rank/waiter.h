@@ -51,11 +51,7 @@ class Waiter {
   // Nanoseconds in waits that turned slow since the last reset(), without the work that the rank
   // did for others.
   int64_t waitedNs() const { return waitedNs_; }
-  void reset() {
-    waitedNs_ = 0;
-    if (group_.shared().contestedNs.load(std::memory_order_relaxed) != pastContestNs_)
-      adjustSlices(clockNs());
-  }
+  void reset() { waitedNs_ = 0; }
 
   // Runs `work`, which moves data, and does not count it as waiting. Peers on this core see that a
   // rank, and no foreign thread, has the core meanwhile.
@@ -71,9 +67,12 @@ class Waiter {
     if (isSlow_) waitedNs_ -= end - start;
   }
 
-  // Moves this thread to another core if ranks share cores and this core has more than its share of
-  // them. Returns true if it did. Call after the rank's entry.
-  bool leaveCrowd(const Inside& inside);
+  // Takes short slices if a rank lately ran beside a computing thread, and otherwise gives them
+  // back. Also leaves a crowded core. If all ranks are on one core, no wait does so, because its
+  // first yield ends it. All ranks call this at the end of the same operation: of two threads that
+  // yield on one core, the kernel runs one of short slices many times for each time that it runs
+  // one of usual slices.
+  [[gnu::cold]] void adjustThread(uint64_t sequence);
 
   // Makes earlier stores visible to ranks that sleep, and wakes them.
   void ring();
@@ -109,10 +108,6 @@ class Waiter {
   }
   // Returns true if the library may change this thread's affinity and scheduling.
   bool mayAdjust() const;
-  // Takes short slices if any rank lately ran beside a computing thread, and otherwise gives them
-  // back. All ranks do so in the same operation. The kernel runs a thread of short slices many
-  // times for each time that it runs one of usual slices, if both yield on one core.
-  [[gnu::cold]] void adjustSlices(int64_t now);
   // Returns true if this thread may be moved now. False if ranks recently ran beside a computing
   // thread, since the kernel knows the right core for that thread.
   bool mayLeaveCore(int64_t now) const;
@@ -126,6 +121,8 @@ class Waiter {
   // Returns true if the entries of at least ranksPerCore() other ranks name this rank's core. Ranks
   // on one core check this one after the other, so that no more of them leave than need to.
   bool isCrowded(const Inside& inside) const;
+  // Leaves this core if it is crowded. Returns true if it did.
+  bool leaveCrowd(const Inside& inside);
   // Moves this thread to the permitted core where the fewest ranks were last seen, and updates its
   // entry.
   void leaveCore(const Inside& inside, int64_t now);
@@ -147,7 +144,6 @@ class Waiter {
   bool isSlow_ = false;  // a wait is in progress
   int64_t contestedUntilNs_ = 0;
   int64_t leaveCoreAfterNs_ = 0;
-  int64_t pastContestNs_ = 0;  // a contest after which this rank has given short slices back
 };
 
 }  // namespace windlass

@@ -97,8 +97,10 @@ bool enterUntil(wl_comm_t* comm, const std::function<bool()>& holds) {
   const int64_t start = wl_clock_ns();
   uint64_t all = 0;
   for (uint64_t own = 0; all == 0 && wl_clock_ns() - start < 20'000 * kMs;) {
-    for (int i = 0; i < 50; ++i) EXPECT_EQ(WL_OK, callBarrier(comm, 0, nullptr));
-    own = own == 1 || holds() ? 1 : 0;
+    for (int i = 0; i < 50; ++i) {
+      EXPECT_EQ(WL_OK, callBarrier(comm, 0, nullptr));
+      own = own == 1 || holds() ? 1 : 0;
+    }
     EXPECT_EQ(WL_OK, allReduce(comm, &own, &all, 1, WL_U64, WL_MIN, WL_AUTO, 0, nullptr));
   }
   return all == 1;
