@@ -199,16 +199,20 @@ class AllGather:
 
     def _look(self, every: dict[int, bytes]) -> None:
         """Checks that the processes whose values were collected are there. Logs who is missing."""
+        present = {*self._store.keys(self._place("rank/"), self._until)}
         if self._rank == 0:
-            present = self._store.keys(self._place("rank/"), self._until)
-            for place in self._seen.keys() - {*present}:
+            for place in self._seen.keys() - present:
                 self._drop(place, every)
         if not self._has_logged and self._quiet.over():
             self._has_logged = True
-            missing = self._missing()
-            if missing >= {*range(self._rank)}:  # the lowest rank that is there logs them
+            lower = (self._place(f"rank/{rank}") for rank in range(self._rank))
+            if not any(place in present and self._is_of_round(place) for place in lower):
                 log.warning("%s so far; the start waits for %.3g s more",
-                            self._describe(missing), self._until.left())
+                            self._describe(self._missing()), self._until.left())
+
+    def _is_of_round(self, place: str) -> bool:
+        value = self._store.get(place, Deadline(_LAST_SECONDS))
+        return value is not None and _Head(value).number == self._number
 
     def _drop(self, place: str, every: dict[int, bytes]) -> None:
         """Forgets the values of a process that has left. It may come again in the first round."""

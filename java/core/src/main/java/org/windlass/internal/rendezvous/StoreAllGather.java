@@ -313,22 +313,28 @@ public final class StoreAllGather implements AllGather {
 
   /** Checks that the processes whose values were collected are there. Logs who is missing. */
   private void look(Map<Integer, byte[]> said) {
-    if (isCollector()) {
-      Set<String> present = new HashSet<>(store.keys(place(0, RANK), until.left()));
-      for (String place : Set.copyOf(seen.keySet())) {
-        if (!present.contains(place)) {
-          drop(place, said);
-        }
+    Set<String> present = new HashSet<>(store.keys(place(0, RANK), until.left()));
+    for (String place : isCollector() ? Set.copyOf(seen.keySet()) : Set.<String>of()) {
+      if (!present.contains(place)) {
+        drop(place, said);
       }
     }
     if (!isLogged && quiet.isOver()) {
-      RoundFailures.Missing missing = missing();
       isLogged = true;
-      if (missing.ranks().containsAll(IntStream.range(0, first).boxed().toList())) {
+      IntStream lower = IntStream.range(0, first);
+      if (lower
+          .mapToObj(rank -> place(0, RANK + rank))
+          .filter(present::contains)
+          .noneMatch(this::isOfRound)) {
         String left = Deadline.text(until.left());
-        Log.warn("{0} so far; the start waits for {1} more", missing, left);
+        Log.warn("{0} so far; the start waits for {1} more", missing(), left);
       }
     }
+  }
+
+  private boolean isOfRound(String place) {
+    byte[] value = store.get(place, LAST_WORD).orElse(null);
+    return value != null && Head.of(value).number() == number;
   }
 
   /** Forgets the values of a process that has left. It may come again in the first round. */
