@@ -242,8 +242,9 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Collective. Ranks of the same color form a new communicator. There they are ordered by key,
-   * then by their rank here. It fails and is closed independently of this one.
+   * Collective. Ranks of the same color form a new communicator. In the new communicator, ranks are
+   * ordered by key, then by their rank in this communicator. The new communicator fails and is
+   * closed independently of this one.
    *
    * @param color 0 or more; a rank with a negative color takes part but joins nothing
    * @return null for a negative color
@@ -321,11 +322,11 @@ public final class Communicator extends Collectives implements AutoCloseable, En
 
   /**
    * Makes a new communicator of the live ranks after a failure. Ranks keep their order. Every live
-   * rank calls it, whatever failure it got. The call does not wait for ranks that died or closed.
-   * It continues once all other live ranks have called, or the deadline of one of them has passed.
-   * So a stopped process delays it until the deadline, but a dead process does not. If a rank dies
-   * during the call or can't take part, the others agree again without it. This may take some
-   * seconds beyond the deadline.
+   * rank calls it, whichever exception it got. The call does not wait for ranks that died or have
+   * closed the communicator. It continues once all other live ranks have called it, or once the
+   * deadline of one of them has passed. So a stopped process delays the call until the deadline,
+   * but a dead process does not. If a rank dies during the call or can't take part, the other ranks
+   * agree again without that rank. This may take some seconds beyond the deadline.
    *
    * <p>Across hosts, if another failure occurs during the call, some ranks may get a new
    * communicator that has already failed. Its next call throws {@link PeerLostException} or {@link
@@ -333,16 +334,16 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    * each side with its own communicator. If only one side may continue, choose the one whose {@link
    * #size} is more than half of this communicator's.
    *
-   * <p>The new communicator has no windows. Make the windows that you need again. This communicator
-   * stays dead. Close it and the objects in its windows once you no longer need them. After {@link
-   * DeadlineExceededException} the call may be repeated.
+   * <p>The new communicator has no windows. If you need windows, make new ones. This communicator
+   * stays dead. Close this communicator and the objects in its windows once you no longer need
+   * them. After {@link DeadlineExceededException} the call may be repeated.
    *
    * @param deadline time limit for ranks that neither called nor died. It must be the same on all
-   *     ranks. It must be longer than an operation's, so that all ranks have learned of the failure
-   *     by then
+   *     ranks. It must be longer than the deadline of an operation, so that all ranks have learned
+   *     of the failure before this limit
    * @throws AbortedException if the others continued without this rank, which had not called by
-   *     their deadline. Every later call on this communicator throws the same, and writes of this
-   *     rank no longer reach the others
+   *     their deadline. Every later call on this communicator throws the same exception, and writes
+   *     of this rank no longer reach the other ranks
    * @throws InvalidArgumentException if the communicator is not dead ({@link #abort} ends it), or
    *     this rank has already shrunk it
    * @throws ResourceException if this process has too little memory or too few files; the other
@@ -360,7 +361,10 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     }
   }
 
-  /** Makes a communicator by {@code nativeCall}. Returns null if that returns no handle. */
+  /**
+   * Makes a communicator by {@code nativeCall}. Returns null if {@code nativeCall} returns no
+   * handle.
+   */
   @Nullable Communicator join(String maker, Natives.Call nativeCall) {
     long handle = call(nativeCall);
     return handle == 0 ? null : adopt(maker, handle);
@@ -404,8 +408,8 @@ public final class Communicator extends Collectives implements AutoCloseable, En
 
   /**
    * Calls {@link #abort} on this communicator and on every one that this rank made from it, for
-   * example by {@link #split}. Use it for a rank that ends with an error, since peers may wait in
-   * any of them.
+   * example by {@link #split}. Call it on a rank that ends with an error, since peers may wait in
+   * any of these communicators.
    */
   public void abortAll(@Nullable String reason) {
     abort(reason);
@@ -426,9 +430,9 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Reports the state of every rank: its current or last operation and since when, the ranks for
-   * which it waits, and its earlier calls. Legal from any thread at any time, also during
-   * operations and after a failure. It delays no rank.
+   * Reports the state of every rank: its current or last operation, the time when that began, the
+   * ranks that it waits for, and its earlier operations. Legal from any thread at any time, also
+   * during operations and after a failure. The call delays no rank.
    */
   public Report report() {
     try {
@@ -439,10 +443,9 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Returns, for each kind of operation, sums over the operations that this rank has ended. Counts
-   * the operations that {@link #report} shows, also those that it shows no longer. Messages that
-   * were started asynchronously are not among them. Legal from any thread at any time, like {@link
-   * #report}.
+   * Returns totals for each kind of operation, over all operations that this rank has completed.
+   * They include operations that are too old for {@link #report}. They do not include asynchronous
+   * messages. Legal from any thread at any time, like {@link #report}.
    */
   public List<OperationTotals> totals() {
     try {
@@ -462,7 +465,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    *
    * @throws MismatchException if ranks disagreed about an operation that returned normally here,
    *     and no call has thrown it yet. This rank has left nevertheless. Ranks that left earlier may
-   *     not have detected it, but the last rank to leave does
+   *     not have detected the disagreement, but the last rank to leave detects it
    */
   @Override
   public void close() {
