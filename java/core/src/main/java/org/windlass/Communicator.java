@@ -37,22 +37,22 @@ import org.windlass.report.Report;
  * Connects one rank to the ranks that joined the same communicator. If it fails for one rank, it
  * fails for all of them.
  *
- * <p>Operations are collective: every rank calls the same ones in the same order. The exception is
- * the operations of a {@link Window}, which one rank calls without the others. Only one thread at a
- * time may call operations on a rank. {@link #abort}, {@link #close} and the queries are legal from
- * any thread at any time. When an operation returns, its outputs are complete and its inputs may be
- * changed or freed.
+ * <p>Operations are collective: every rank calls the same operations in the same order. The
+ * exception is the operations of a {@link Window}, which one rank calls without the others. Only
+ * one thread at a time may call operations on a rank. {@link #abort}, {@link #close} and the
+ * queries are legal from any thread at any time. When an operation returns, its outputs are
+ * complete and its inputs may be changed or freed.
  *
  * <p>An operation takes no longer than its deadline. The communicator is dead after {@link
  * DeadlineExceededException}, {@link PeerLostException}, {@link AbortedException}, {@link
  * MismatchException} or {@link DeviceException}. Every further operation then throws the same
  * exception, and {@link #shrink} makes a new communicator of the live ranks. If a thread is
- * interrupted in a blocking operation, it leaves with an AbortedException, and its interrupt flag
- * is set.
+ * interrupted in a blocking operation, the operation throws an AbortedException, and the thread's
+ * interrupt flag is set.
  *
  * <p>Before a rank uses data of a peer, it checks that the peer called the same operation. A rank
  * that waits for no peer, such as the root of a small broadcast, may return normally despite a
- * mismatch. Then the next operation or {@link #close} throws the MismatchException.
+ * mismatch. In this case, the next operation or {@link #close} throws the MismatchException.
  *
  * <p>An operation runs on its caller's thread. A platform thread of the communicator runs
  * operations submitted by {@link #runAsync}. It also runs operations called from a virtual or
@@ -126,10 +126,13 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    *
    * @param options the same on all ranks; cores 0 means the cores that all ranks together may use
    * @param deadline time limit for all ranks to join
-   * @throws DeadlineExceededException if some ranks have not joined; it names them
-   * @throws InvalidArgumentException if the environment has no launcher's variables, or wrong ones
-   * @throws ResourceException if rank 0 can't announce the rendezvous, or does so for another job
-   * @throws MismatchException if ranks run different versions, or ask for different options
+   * @throws DeadlineExceededException if some ranks have not joined; the message names them
+   * @throws InvalidArgumentException if the environment has no variables of a launcher, or wrong
+   *     ones
+   * @throws ResourceException if rank 0 can't announce the rendezvous, or has announced it for
+   *     another job
+   * @throws MismatchException if ranks run different versions of Windlass, or pass different
+   *     options
    * @throws UnsupportedException if ranks are on several hosts, and one of these has no UCX or none
    *     of the networks that its settings name
    */
@@ -149,11 +152,11 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    * @param options the same on all ranks; cores 0 means the cores that all ranks together may use
    * @param deadline time limit for all ranks to join
    * @throws DeadlineExceededException if some ranks have not joined
-   * @throws MismatchException if ranks run different versions, ask for different options, or send
-   *     messages that are not part of a start
+   * @throws MismatchException if ranks run different versions of Windlass, pass different options,
+   *     or send messages that are not part of a start
    * @throws UnsupportedException if ranks are on several hosts, and one of these has no UCX or none
-   *     of the networks that its settings name. Also if ranks of one process use different class
-   *     loaders, or the native library does not load for one of them
+   *     of the networks that its settings name. It is also thrown if ranks of one process use
+   *     different class loaders, or the native library does not load for one of them
    */
   public static Communicator meet(
       Rendezvous rendezvous, CommunicatorOptions options, Duration deadline) {
@@ -205,13 +208,13 @@ public final class Communicator extends Collectives implements AutoCloseable, En
 
   /**
    * Collective. Makes a window of {@code bytes} bytes in the memory of every rank's device, zeroed.
-   * If all ranks share a device, collectives use its tensors without a copy; otherwise they copy
-   * them. Calls such as {@link Window#put} move elements between these tensors and tensors of the
-   * host or of a device.
+   * If all ranks share a device, collectives use the window's tensors without a copy; otherwise
+   * they copy these tensors. Calls such as {@link Window#put} move elements between these tensors
+   * and tensors of the host or of a device.
    *
-   * @throws UnsupportedException if callers can't have tensors on the target's devices, as they can
-   *     with {@code cuda}. Also if devices can't access each other, or if ranks are in several
-   *     processes, since those can't share a device's memory
+   * @throws UnsupportedException if the target, unlike {@code cuda}, offers callers no tensors on
+   *     its devices. It is also thrown if devices can't access each other, or if ranks are in
+   *     several processes, since processes can't share a device's memory
    * @throws ResourceException if a device has too little memory; the message has the requested and
    *     the free size
    */
@@ -226,9 +229,9 @@ public final class Communicator extends Collectives implements AutoCloseable, En
 
   /**
    * Collective. Makes a pool of {@code bytes} bytes on every rank, in whole pages. Each rank
-   * allocates tensors from its part without the others. The processes of all ranks on its host map
-   * that part. The pool uses memory only for allocated tensors, so it may be as large as the
-   * tensors' maximum total size.
+   * allocates tensors from its part, without calls by the other ranks. The processes of all ranks
+   * on its host map that part. The pool uses memory only for allocated tensors, so it may be as
+   * large as the tensors' maximum total size.
    *
    * @param bytes 1 or more
    */

@@ -54,7 +54,7 @@ public final class Reshard {
 
   /**
    * Starts a redistribution from tensors of this layout, unless a rule gives a tensor another one.
-   * If a tensor lacks a dimension that the layout shards, the tensor is replicated there.
+   * If a tensor lacks a dimension that the layout shards, the tensor is replicated instead.
    */
   public static Reshard from(Layout layout) {
     return new Reshard(Optional.of(Objects.requireNonNull(layout, "layout")));
