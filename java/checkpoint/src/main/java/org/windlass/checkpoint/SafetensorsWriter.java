@@ -50,7 +50,7 @@ public final class SafetensorsWriter implements AutoCloseable {
     return create(path, header, Optional.empty());
   }
 
-  /** Creates a file. Copies the header from {@code like}, unless that is null. */
+  /** Creates a file. Copies the header from {@code like}, unless that is empty. */
   static SafetensorsWriter create(
       Path path, SafetensorsHeader header, Optional<SafetensorsWriter> like) {
     NativeFiles.create(path, header.fileBytes());

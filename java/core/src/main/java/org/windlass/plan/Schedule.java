@@ -358,7 +358,7 @@ final class Schedule {
   }
 
   /**
-   * Adds a step that reserves a box in the staging buffer. Returns the box's number for a write.
+   * Adds a step that reserves a box in the staging buffer. A write names the box by the result.
    */
   private int stage(int phase, DType dtype, long[] shape, long offset, List<Integer> readers) {
     steps.stage(phase, dtype.code(), shape, offset, readers);

@@ -110,7 +110,7 @@ record Comparison(
     }
   }
 
-  /** Runs all rounds. After each, passes all rows so far to {@code afterRound}. */
+  /** Runs all rounds. After each round, passes all rows to {@code afterRound}. */
   void run(Consumer<List<Row>> afterRound) throws InterruptedException {
     Results results = new Results(contenders);
     Map<Cell, List<Cell>> groups = Cell.grouped(cells);

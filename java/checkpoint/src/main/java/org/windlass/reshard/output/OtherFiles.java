@@ -18,7 +18,7 @@ import org.windlass.checkpoint.SafetensorsFile;
 
 /**
  * Lists the other files in IN's folder, such as a model's configuration and its tokenizer. Small
- * files that do not contain weights are copied unchanged. Links to such files are copied as files.
+ * files that do not contain weights are copied unchanged. Links to such files count as files.
  *
  * @param copied the files to copy, sorted by name
  * @param leftOut the names of the other files, relative to IN; a folder's name ends in a slash
