@@ -13,12 +13,16 @@ import org.windlass.kernel.Target;
 /**
  * Checks the arguments that the native side does not see. These include null, read-only and strided
  * tensors, and tensors with different dtypes in one call. They also include the window of a tensor
- * and the lengths of lists. If all are valid, a check is a few comparisons of fields.
+ * and the lengths of lists. If all arguments are valid, a check costs only a few comparisons of
+ * fields.
  */
 final class Arguments {
   private Arguments() {}
 
-  /** Throws for wrong tensors of a collective. A tensor may be null if this rank has none. */
+  /**
+   * Throws for wrong tensors of a collective. A tensor is null if the operation does not use it on
+   * this rank.
+   */
   static void buffers(int operation, @Nullable Tensor in, @Nullable Tensor out) {
     if ((in != null && !in.contiguous)
         || (out != null && (!out.contiguous || out.memory.readOnly))
@@ -144,7 +148,7 @@ final class Arguments {
     }
   }
 
-  /** Throws for a wrong tensor of a send or a receive. */
+  /** Throws if the tensor of a send or a receive is wrong. */
   static void message(String what, boolean sends, Tensor tensor) {
     if (!Objects.requireNonNull(tensor, "tensor").contiguous
         || tensor.memory.onDevice
@@ -157,7 +161,10 @@ final class Arguments {
     }
   }
 
-  /** Throws for wrong sides of a transfer between local memory and a peer's part of a window. */
+  /**
+   * Throws if one of the tensors of a one-sided transfer is wrong: the local one, or the one in a
+   * peer's part of a window.
+   */
   static void oneSided(String what, Window window, Tensor local, DistributedTensor remote) {
     Objects.requireNonNull(local, "local");
     if (Objects.requireNonNull(remote, "remote").window() != window) {

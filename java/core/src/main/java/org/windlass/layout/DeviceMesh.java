@@ -24,7 +24,7 @@ import org.windlass.internal.Shapes;
  * time and memory for every size.
  */
 public final class DeviceMesh {
-  /** Upper bound of rank numbers, excluded. */
+  /** Upper bound of rank numbers: each rank is less than this. */
   public static final int MAX_RANKS = 1 << 20;
 
   private final List<String> names;
@@ -36,7 +36,9 @@ public final class DeviceMesh {
   /** Ranks in row-major order; null if the ranks are consecutive. */
   private final int @Nullable [] listed;
 
-  /** Position of each rank from the lowest one on, or -1; null if the ranks are consecutive. */
+  /**
+   * For each rank from the lowest one on, its position or -1. Null if the ranks are consecutive.
+   */
   private final int @Nullable [] places;
 
   private DeviceMesh(List<String> names, int[] sizes, int first, int @Nullable [] listed) {

@@ -36,7 +36,7 @@ final class RankAgreement {
    * Runs {@code step} on each rank, and waits until all ranks have run it. The call is collective.
    *
    * @throws WindlassException on every rank, if the step failed on any rank. It is the failure of
-   *     the lowest rank whose failure is not just that another rank aborted.
+   *     the lowest rank that failed for a reason of its own, and not because another rank aborted
    */
   void carryOut(Runnable step) {
     Throwable own = null;

@@ -103,7 +103,7 @@ public final class Hosts {
     return of(rank);
   }
 
-  /** Returns the number n of ranks with known hosts, which are ranks 0 to n - 1. */
+  /** Returns the number n of ranks whose hosts are known. These are ranks 0 to n - 1. */
   int known() {
     return numbers == null ? DeviceMesh.MAX_RANKS : numbers.length;
   }

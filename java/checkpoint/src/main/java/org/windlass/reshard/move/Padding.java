@@ -14,8 +14,8 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * Reads the padding of source tensors, which no target contains. Padding is zero. If it is not, the
- * tensor's shape is wrong, and a run would lose values.
+ * Reads the padding of source tensors, which no target contains. Padding must be zero. If a value
+ * in it is not zero, the shape given for the tensor is wrong, and a run would lose values.
  */
 public final class Padding {
   private static final int READ_BYTES = 512 << 10;
@@ -35,7 +35,8 @@ public final class Padding {
    * Checks that the padding of every source tensor is zero.
    *
    * @param check throws an exception if the run must end
-   * @throws InvalidArgumentException naming the tensor and the first value that is not zero
+   * @throws InvalidArgumentException with a message that names the tensor and the first value that
+   *     is not zero
    */
   public static void requireZeros(
       Checkpoint in, List<TensorMove> moves, Team team, Runnable check) {

@@ -47,7 +47,7 @@ import org.windlass.reshard.tensor.TiedNames;
  * checked before a byte moves.
  */
 public final class MoveList {
-  /** Key of a header's metadata. No tensor may have this name. */
+  /** Key of the metadata in a header. No tensor may have this name. */
   private static final String METADATA = "__metadata__";
 
   private final Checkpoint in;
@@ -64,7 +64,10 @@ public final class MoveList {
   /** Goals of the rules' {@code to} keys, keyed by the rule's position in the file and the text. */
   private final Map<String, Goal> ruledGoals = new LinkedHashMap<>();
 
-  /** Source layout with the highest rank. Target ranks without numbers follow it. */
+  /**
+   * Source layout with the highest rank. If target ranks have no numbers, they are numbered after
+   * this rank.
+   */
   private final Layout highest;
 
   private final Optional<Goal> defaultTo;
@@ -74,7 +77,8 @@ public final class MoveList {
    *
    * @param warnings receives warnings about rules without matches and about results that are seldom
    *     intended
-   * @throws InvalidArgumentException naming the tensor, the rank, and the expected and found values
+   * @throws InvalidArgumentException with a message that names the tensor, the rank, and the
+   *     expected and found values
    */
   public MoveList(Checkpoint in, ReshardRequest request, Consumer<String> warnings) {
     this.in = in;
@@ -201,7 +205,7 @@ public final class MoveList {
     }
   }
 
-  /** Adds a tensor that a rule joins with others to their assembly. */
+  /** Adds a tensor to the assembly of the tensors with which a rule joins it. */
   private void join(SourceTensor tensor, Map<List<Object>, Assembly> joined) {
     Match match = matches.getOrDefault(tensor.name(), Match.NONE);
     if (match.rule().joins()) {
@@ -214,8 +218,9 @@ public final class MoveList {
   }
 
   /**
-   * Returns what a tensor becomes. Tensors that a rule joins become one assembly, which the first
-   * of them takes from {@code joined}.
+   * Returns the assemblies that are written for a tensor. If a rule joins tensors, they become one
+   * assembly. It is in {@code joined}, and the call for the first of the tensors removes and
+   * returns it.
    */
   private List<Assembly> assemblies(SourceTensor tensor, Map<List<Object>, Assembly> joined) {
     Match match = matches.getOrDefault(tensor.name(), Match.NONE);
@@ -299,8 +304,8 @@ public final class MoveList {
   }
 
   /**
-   * Returns the goals of the parts of a fused tensor, or the only one of another tensor. Without a
-   * layout of the rule, it is the default.
+   * Returns the goals of the parts of a fused tensor, or the single goal of another tensor. If the
+   * rule gives no layout, the goal is the default one.
    */
   private List<Goal> goals(Assembly assembly) {
     Rule rule = assembly.rule();
@@ -354,7 +359,7 @@ public final class MoveList {
   /**
    * Checks that rules leave out a weight and its scales together.
    *
-   * @throws InvalidArgumentException naming a weight whose scales are left out
+   * @throws InvalidArgumentException with a message that names a weight whose scales are left out
    */
   private void lookAtDropped() {
     if (matches.values().stream().anyMatch(match -> match.rule().drops())) {
@@ -383,7 +388,7 @@ public final class MoveList {
                 .orElseGet(() -> Goal.of(text, highest)));
   }
 
-  /** Warns if a rule writes a tensor to files that hold no tensor of the default layout. */
+  /** Warns if a rule writes a tensor to a file that has no tensor of the default layout. */
   private void lookAtFiles(SourceTensor source, Rule rule, Goal goal) {
     Goal base = defaultTo.orElseGet(() -> ruledGoals.values().iterator().next());
     if (!base.files().containsAll(goal.files())) {
@@ -431,7 +436,10 @@ public final class MoveList {
             });
   }
 
-  /** Throws if a tensor is cut, joined or transposed that by its name must stay whole. */
+  /**
+   * Throws if a tensor is cut, joined or transposed although its name shows that it must stay
+   * whole.
+   */
   private void checkWhole(TensorMove move) {
     SourceTensor source = move.source();
     TargetTensor target = move.target();

@@ -12,13 +12,13 @@ import java.util.TreeMap;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * Collects the source tensors of one target: a single tensor, or those that a rule joins. Joined
- * tensors differ in one capture of the rule's pattern.
+ * Collects the source tensors of one target: a single tensor, or the tensors that a rule joins.
+ * Joined tensors differ in one capture of the rule's pattern.
  *
  * @param names the names under which the target is written
  * @param rule the rule that gives the target's layout and dtype
- * @param splitOff the index of the part of a split tensor that the target is; otherwise -1
- * @param members the tensors by the text in which joined tensors differ
+ * @param splitOff if the target is a part of a split tensor, the index of that part; otherwise -1
+ * @param members the tensors, keyed by the text in which joined tensors differ
  */
 public record Assembly(
     List<String> names, Rule rule, int splitOff, Map<String, SourceTensor> members) {
@@ -49,7 +49,7 @@ public record Assembly(
    * Adds a tensor.
    *
    * @param capture the text in which joined tensors differ
-   * @throws InvalidArgumentException if the assembly has a tensor with that capture
+   * @throws InvalidArgumentException if the assembly already has a tensor with that capture
    */
   public void add(String capture, SourceTensor tensor) {
     SourceTensor other = members.putIfAbsent(capture, tensor);
@@ -69,7 +69,10 @@ public record Assembly(
         .orElse(0);
   }
 
-  /** Puts the tensors together. Throws InvalidArgumentException if one is missing or unfit. */
+  /**
+   * Returns the joined tensors. Throws InvalidArgumentException if a tensor is missing or does not
+   * fit.
+   */
   public Whole whole() {
     List<SourceTensor> sources = ordered();
     List<Axes> axes = sources.stream().map(source -> Axes.of(rule, source)).toList();
@@ -107,7 +110,7 @@ public record Assembly(
     return new Whole(parts, extents, shape);
   }
 
-  /** Throws unless a tensor that is joined or split has whole groups of parts. */
+  /** Throws unless a tensor that is joined or split consists of whole groups of parts. */
   private void checkExtent(SourceTensor tensor, Rule.Form.Parts parts, long extent) {
     String has =
         rule.where() + ": tensor \"" + tensor.name() + "\" has extent " + extent
@@ -147,7 +150,7 @@ public record Assembly(
     return rule.parts().get().names().stream().map(members::get).toList();
   }
 
-  /** Returns a stack's tensors, sorted by number. Throws unless numbers are consecutive. */
+  /** Returns a stack's tensors, sorted by number. Throws unless the numbers are consecutive. */
   private List<SourceTensor> numbered() {
     SortedMap<Integer, SourceTensor> byNumber = new TreeMap<>();
     members.forEach(
@@ -183,7 +186,7 @@ public record Assembly(
   /**
    * Checks that stacks of one rule hold the same number of tensors each.
    *
-   * @throws InvalidArgumentException naming a tensor that is missing
+   * @throws InvalidArgumentException with a message that names a missing tensor
    */
   public static void checkStacks(Collection<Assembly> all) {
     Map<String, Assembly> largest = new LinkedHashMap<>();

@@ -29,8 +29,8 @@ import org.windlass.error.InvalidArgumentException;
 
 /**
  * Reads one JSON text strictly: valid UTF-8, no duplicate key in an object, only white space after
- * the value, and integers without a fraction. All else is an {@link InvalidArgumentException}, whose
- * message starts with the position in the text.
+ * the value, and integers without a fraction. Anything else causes an {@link
+ * InvalidArgumentException}, whose message starts with the position in the text.
  */
 public final class JsonText implements AutoCloseable {
   private static final int LARGEST = 100_000_000;
@@ -40,7 +40,8 @@ public final class JsonText implements AutoCloseable {
       JsonFactory.builder()
           .streamReadConstraints(constraints())
           .disable(StreamReadFeature.AUTO_CLOSE_SOURCE)
-          // Its table refuses names whose hashes collide; each name is read only once.
+          // Jackson's table of names refuses names whose hashes collide. Each name is read only
+          // once, so the table is not needed.
           .disable(JsonFactory.Feature.CANONICALIZE_FIELD_NAMES)
           .build();
 
@@ -67,7 +68,7 @@ public final class JsonText implements AutoCloseable {
     T read(String what) throws IOException;
   }
 
-  /** Makes a value of a whole text, with the parser on its first token. */
+  /** Converts a whole text to a value. The parser is on its first token. */
   @FunctionalInterface
   public interface Whole<T> {
     T read(JsonText json) throws IOException;
@@ -149,7 +150,7 @@ public final class JsonText implements AutoCloseable {
     }
   }
 
-  /** Returns the characters of {@code bytes}, decoded as they are read. */
+  /** Returns a reader that decodes {@code bytes} while it reads. */
   private static InputStreamReader decoded(byte[] bytes) {
     return new InputStreamReader(new ByteArrayInputStream(bytes), UTF_8.newDecoder());
   }
@@ -190,8 +191,8 @@ public final class JsonText implements AutoCloseable {
   }
 
   /**
-   * Returns what {@code parser} makes of the string at the parser. If it throws {@link
-   * InvalidArgumentException}, the message gets the position.
+   * Returns the value that {@code parser} makes of the string at the parser. If {@code parser}
+   * throws {@link InvalidArgumentException}, the position is added to the message.
    */
   public <T> T parsed(String what, Function<String, T> parser) throws IOException {
     String text = string(what);
@@ -199,8 +200,8 @@ public final class JsonText implements AutoCloseable {
   }
 
   /**
-   * Returns what {@code value} returns. If it throws {@link InvalidArgumentException}, the message
-   * gets the position.
+   * Returns what {@code value} returns. If {@code value} throws {@link InvalidArgumentException},
+   * the position is added to the message.
    */
   public <T> T checked(String what, Supplier<T> value) {
     try {

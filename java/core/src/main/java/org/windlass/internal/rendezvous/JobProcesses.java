@@ -26,11 +26,11 @@ public final class JobProcesses {
 
   private JobProcesses() {}
 
-  /** Registers this process, whose first rank is {@code rank}. */
+  /** Registers this process. {@code rank} is its first rank. */
   public static void tell(Store store, int rank, Duration deadline) {
     ProcessName process = ProcessName.own();
     Arrival own = Arrival.own(rank, process, "", "");
-    // A process of another host may have the same pid.
+    // A process on another host may have the same pid.
     store.set(PREFIX + process.pid() + "/" + own.host(), own.toBytes(), deadline);
   }
 

@@ -38,13 +38,13 @@ import org.windlass.internal.store.Token;
 import org.windlass.internal.store.Waits;
 
 /**
- * File with the address and the token of a store, for processes whose settings have neither. The
- * process that opens the store writes the file, in a folder that only its user can enter.
+ * File with the address and the token of a store, for processes whose settings do not contain them.
+ * The process that opens the store writes the file, in a folder that only its user can enter.
  *
- * <p>The file's name contains the host's boot, the PID namespace and the name of the job or of the
- * jobs' rendezvous. Processes on other hosts and in other containers thus use other files, even in
- * a shared folder. A file is ignored and replaced in three cases: its writer has ended, other users
- * can access it, or it can't be read.
+ * <p>The file's name contains the id of the host's boot, the PID namespace, and the name of the job
+ * or of the rendezvous between jobs. Processes on other hosts and in other containers thus use
+ * other files, even in a shared folder. A file is ignored and replaced in three cases: its writer
+ * has ended, other users can access it, or it can't be read.
  */
 public final class RendezvousFile implements AutoCloseable {
   public static final String FOLDER_VARIABLE = "XDG_RUNTIME_DIR";
@@ -63,9 +63,10 @@ public final class RendezvousFile implements AutoCloseable {
           + " name an address and a token, by ";
 
   /**
-   * Prefix of a system property that stands for a lock file which a thread of this process has
-   * open. The kernel drops a process's lock as soon as any thread closes the file. Copies of this
-   * class in other class loaders share only the system properties.
+   * Prefix of a system property that is set while a thread of this process has a lock file open.
+   * The kernel drops a process's lock as soon as any thread closes the file, so only one thread may
+   * open it. Copies of this class in other class loaders can see the system properties, but not
+   * each other's fields.
    */
   private static final String OPEN_LOCK = "windlass.open-lock.";
 
@@ -122,7 +123,10 @@ public final class RendezvousFile implements AutoCloseable {
     return path;
   }
 
-  /** Writes the file. {@link #close} removes it. Throws Resource if another process has it. */
+  /**
+   * Writes the file. {@link #close} removes it. Throws Resource if another process has written it
+   * and still runs.
+   */
   public void write(Place place) {
     if (read() != null) {
       throw new ResourceException(
@@ -133,8 +137,8 @@ public final class RendezvousFile implements AutoCloseable {
   }
 
   /**
-   * Returns the store that a running process has written. If there is none, calls {@code open}, and
-   * writes the result. {@link #close} removes the file.
+   * Returns the store that a running process has written to the file. If there is none, calls
+   * {@code open}, and writes the resulting store to the file; {@link #close} then removes the file.
    *
    * @param deadline limit for waiting for another process that does the same
    */
@@ -224,7 +228,7 @@ public final class RendezvousFile implements AutoCloseable {
         Files.delete(path);
       }
     } catch (IOException e) {
-      // The file is gone, or is ignored once this process has ended.
+      // The file is already gone, or is ignored once this process has ended.
     }
     written = null;
   }
@@ -274,7 +278,7 @@ public final class RendezvousFile implements AutoCloseable {
       try {
         Files.createDirectory(own, mode(PRIVATE_FOLDER));
       } catch (FileAlreadyExistsException e) {
-        // Another process of this user has made it, or another user has.
+        // Another process of this user, or another user, has made it.
       }
       String problem = problem(own, FOLDER);
       if (problem == null) {

@@ -31,7 +31,7 @@ final class RoundFailures {
         List.of(rank));
   }
 
-  /** Returns the failure of two ranks that were started with different numbers of ranks. */
+  /** Returns the failure of two ranks that were started with different world sizes. */
   static WindlassException sizes(int one, int size, int other, int otherSize) {
     if (one > other) {
       return sizes(other, otherSize, one, size);
@@ -48,7 +48,7 @@ final class RoundFailures {
    *
    * @param address address of the store
    * @param size number of all ranks
-   * @param isFirst true in the first round, in which such ranks have not come at all
+   * @param isFirst true in the first round, where a rank without a value has never joined
    */
   record Missing(String address, int size, boolean isFirst, List<Integer> ranks) {
     /** Returns the exception for a round whose deadline has passed. */

@@ -40,7 +40,7 @@ final class StartSteps {
   private final int size;
   private final Deadline until;
 
-  /** Distinguishes this process's values from those of another process for the same ranks. */
+  /** Distinguishes this process from another process that sends values for the same ranks. */
   private final UUID member = new UUID(LOADED, UUID.randomUUID().getLeastSignificantBits());
 
   private @Nullable List<UUID> members;
@@ -188,7 +188,8 @@ final class StartSteps {
     try {
       return all.round(statements, step.equals(LAST), left);
     } catch (WindlassException e) {
-      // An operation of another communicator has other numbers of ranks.
+      // The failure of an operation of another communicator has the rank numbers of that
+      // communicator.
       String where = e.operation().isEmpty() ? whereabouts(e.faultyRanks()) : "";
       throw where.isEmpty()
           ? e
@@ -210,8 +211,8 @@ final class StartSteps {
   }
 
   /**
-   * Returns a text that says on which hosts ranks live. Empty if that is unknown or there is one
-   * host.
+   * Returns a text that says on which hosts ranks live. Empty if the hosts are unknown, or if there
+   * is only one.
    */
   private String whereabouts(List<Integer> ranks) {
     if (hosts == null || !hosts.areSeveral() || ranks.isEmpty()) {

@@ -95,7 +95,8 @@ public final class HostAndPort {
   }
 
   /**
-   * Resolves the host again and again, since a starting host may get its name later.
+   * Resolves the host, repeatedly until the deadline, since the name of a starting host may be
+   * registered later.
    *
    * @throws org.windlass.error.DeadlineExceededException if the host is unknown at the deadline
    */

@@ -15,7 +15,8 @@ public final class StoreProviders {
   private StoreProviders() {}
 
   /**
-   * Returns the checked address of a provided store. Empty for another text, such as HOST:PORT.
+   * Returns the checked address of a provided store. Empty for other values of the setting, such as
+   * HOST:PORT.
    *
    * @param setting name of the setting with the text
    * @throws org.windlass.error.InvalidArgumentException if the address is malformed; the message
