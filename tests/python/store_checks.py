@@ -118,9 +118,9 @@ def sizes():
             comes = Call(members[1 - first], 3 - first, {1 - first: b""})
             for call in (waits, comes):
                 fails(call, windlass.MismatchException, [0, 1],
-                      "rank 0 was started as one of 2 ranks, rank 1 as one of 3; give all ranks one"
-                      " size, WINDLASS_WORLD_SIZE or what the launcher sets, and all processes as"
-                      " many ranks")
+                      "rank 0 was started as one of 2 ranks, rank 1 as one of 3; set the same"
+                      " world size on all ranks (WINDLASS_WORLD_SIZE, or the launcher's"
+                      " variable), and start the same number of ranks in each process")
 
 
 def one_rank_twice():

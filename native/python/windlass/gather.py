@@ -223,8 +223,9 @@ class AllGather:
             [(self._rank, self._size), (rank, head.size)])
         require(its == others,
                 f"rank {one} was started as one of {its} ranks, rank {other} as one of {others};"
-                " give all ranks one size, WINDLASS_WORLD_SIZE or what the launcher sets, and all"
-                " processes as many ranks", MismatchException, [one, other])
+                " set the same world size on all ranks (WINDLASS_WORLD_SIZE, or the launcher's"
+                " variable), and start the same number of ranks in each process",
+                MismatchException, [one, other])
 
     def _missing(self) -> set[int]:
         """Returns the ranks that have said nothing in this round; rank 0 if all have."""

@@ -28,7 +28,7 @@ final class PlanChecks {
     requireCast(wire, to.dtype());
     if (!from.layout().partialOp().stream().allMatch(from.dtype()::canReduce)) {
       throw new UnsupportedException(
-          "partial tensors of " + from.dtype() + " do not reduce by "
+          "partial tensors of " + from.dtype() + " can't be reduced by "
               + from.layout().partialOp().orElseThrow());
     }
     requireHosts(from.layout(), options.hosts());

@@ -38,8 +38,8 @@ final class RoundFailures {
     }
     return new MismatchException(
         "rank " + one + " was started as one of " + size + " ranks, rank " + other + " as one of "
-            + otherSize + "; give all ranks one size, WINDLASS_WORLD_SIZE or what the launcher"
-            + " sets, and all processes as many ranks",
+            + otherSize + "; set the same world size on all ranks (WINDLASS_WORLD_SIZE, or the"
+            + " launcher's variable), and start the same number of ranks in each process",
         List.of(one, other));
   }
 

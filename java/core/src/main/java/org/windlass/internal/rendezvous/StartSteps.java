@@ -228,8 +228,8 @@ final class StartSteps {
     int count = told == null ? 0 : told.size();
     if (count != size) {
       throw new MismatchException(
-          "an all-gather of " + size + " ranks gave what " + count
-              + " have said; give all ranks one size");
+          "an all-gather of " + size + " ranks gave the data of " + count
+              + " ranks; give all ranks the same world size");
     }
     List<Statement> statements = new ArrayList<>(size);
     for (int rank = 0; rank < size; rank++) {
