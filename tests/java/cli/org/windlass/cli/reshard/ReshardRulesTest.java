@@ -186,8 +186,8 @@ class ReshardRulesTest {
             + " lies where --to does";
     assertThat(done.err().lines())
         .containsExactly(
-            warning + place + "[2]: every tensor that it matches is also matched by a rule before it, or it matches"
-                + " none",
+            warning + place + "[2]: has no effect; a rule before it matches each tensor that it"
+                + " matches",
             warning + "tensor \"a.b.w\": " + place
                 + "[0].to: 2@5:S1 is for rank-00005.safetensors to rank-00006.safetensors" + rest,
             warning + "tensor \"a.w\": " + place

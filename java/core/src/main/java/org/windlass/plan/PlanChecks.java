@@ -50,7 +50,7 @@ final class PlanChecks {
     if (highest >= hosts.known()) {
       throw new InvalidArgumentException(
           "layout " + layout + " has rank " + highest + ", whose host is not known: " + hosts
-              + " say it of ranks 0 to " + (hosts.known() - 1));
+              + " give the hosts of ranks 0 to " + (hosts.known() - 1));
     }
   }
 

@@ -101,6 +101,6 @@ public final class Limits {
 
   public static ResourceException tooManyKeys() {
     return new ResourceException(
-        "the keys that begin so have more than " + LISTING + " bytes; ask with a longer prefix");
+        "the keys with this prefix have more than " + LISTING + " bytes; ask with a longer prefix");
   }
 }
