@@ -56,8 +56,8 @@ final class Arguments {
     Target target = Target.loaded();
     if (target != Target.CUDA) {
       throw new UnsupportedException(
-          what + ": " + name + " (" + tensor + ") lies in a device's memory, which kernels of target "
-              + target + " don't get at; those of target " + Target.CUDA + " do");
+          what + ": " + name + " (" + tensor + ") is in a device's memory, which kernels of target "
+              + target + " can't access; kernels of target " + Target.CUDA + " can");
     }
   }
 
@@ -71,7 +71,7 @@ final class Arguments {
     if (Target.loaded() != Target.CUDA) {
       throw new UnsupportedException(
           call(operation) + " on a stream: kernels of target " + Target.loaded()
-              + " run on no stream; those of target " + Target.CUDA + " do");
+              + " don't run on streams; kernels of target " + Target.CUDA + " do");
     }
     buffers(operation, in, out);
     requireDeviceMemory(operation, "in", in);
@@ -89,8 +89,8 @@ final class Arguments {
   private static void requireDeviceMemory(int operation, String name, @Nullable Tensor tensor) {
     if (tensor != null && tensor.numel > 0 && !tensor.memory.onDevice) {
       throw new UnsupportedException(
-          call(operation) + " on a stream: " + name + " (" + tensor + ") lies in the host's memory; copy it to a"
-              + " device's first, or call the communicator's own " + call(operation));
+          call(operation) + " on a stream: " + name + " (" + tensor + ") is in the host's memory;"
+              + " copy it to a device first, or call the communicator's own " + call(operation));
     }
   }
 
@@ -130,7 +130,7 @@ final class Arguments {
       throw refused(
           what,
           partName + " is " + part + ", " + wholeName + " " + whole
-              + "; they must have one shape, but for dim " + dim);
+              + "; they must have the same shape, except in dim " + dim);
     }
     long rows = 1;
     for (int d = 0; d < dim; d++) {
@@ -168,7 +168,7 @@ final class Arguments {
   static void oneSided(String what, Window window, Tensor local, DistributedTensor remote) {
     Objects.requireNonNull(local, "local");
     if (Objects.requireNonNull(remote, "remote").window() != window) {
-      throw refused(what, "remote (" + remote + ") lies in another window");
+      throw refused(what, "remote (" + remote + ") is in another window");
     }
   }
 

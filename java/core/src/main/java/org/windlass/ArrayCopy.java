@@ -87,7 +87,8 @@ final class ArrayCopy {
     if (!fits) {
       throw new InvalidArgumentException(
           what + ": values has " + (like.isFloating() ? "floating" : like.bits() + "-bit integer")
-              + " elements, which don't carry dtype " + dtype + "; use " + arrayOf(dtype));
+              + " elements, which can't be copied to a tensor of dtype " + dtype
+              + "; use " + arrayOf(dtype));
     }
     if (length != tensor.numel) {
       throw new InvalidArgumentException(

@@ -317,7 +317,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
       throw new InvalidArgumentException(
           members.isEmpty()
               ? "rankFromParent: " + this + " was made from no other communicator"
-              : "rankFromParent: rank " + parentRank + " is no member; the members are ranks "
+              : "rankFromParent: rank " + parentRank + " is not a member; the members are ranks "
                   + members);
     }
     return rank;

@@ -41,7 +41,7 @@ public record CommunicatorOptions(
     Deadline.nanos(deadline);
     if (cores < 0) {
       throw new InvalidArgumentException(
-          "cores is " + cores + "; it must be 0 (as allowed) or more");
+          "cores is " + cores + "; it must be 0 (all allowed cores) or more");
     }
     if (blocks < 0 || blocks > Native.WL_MAX_BLOCKS) {
       throw new InvalidArgumentException(

@@ -288,8 +288,9 @@ final class EnvironmentStart {
     String job =
         required(
             environment.job(),
-            "fromEnvironment: nothing tells this job from others, by which its ranks find one another;"
-                + " set WINDLASS_JOB to a name of its own on all of them, or WINDLASS_RENDEZVOUS"
+            "fromEnvironment: nothing distinguishes this job from others, so its ranks can't find"
+                + " one another; set WINDLASS_JOB to a name of its own on all ranks, or"
+                + " WINDLASS_RENDEZVOUS"
                 + " and WINDLASS_TOKEN_FILE");
     return environment.launcher().name() + "\n" + job;
   }
@@ -298,7 +299,7 @@ final class EnvironmentStart {
     Optional<Token> token = Token.fromEnvironment(variables);
     if (environment.job().isEmpty() && token.isEmpty()) {
       throw new InvalidArgumentException(
-          "fromEnvironment: nothing tells this job from others at "
+          "fromEnvironment: nothing distinguishes this job from others at "
               + environment.store().orElseThrow()
               + "; set WINDLASS_JOB to a name of its own, or WINDLASS_TOKEN_FILE, on all ranks");
     }

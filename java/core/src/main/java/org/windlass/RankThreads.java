@@ -209,9 +209,9 @@ final class RankThreads<T extends @Nullable Object, E extends Exception> {
       failed = failures.stream().map(Throwable::toString).distinct().collect(Collectors.joining("; "));
     }
     Log.warn(
-        "A run fails, and waits for ranks that are still inside: " + inside
-            + ". What runs there ends by itself or not at all, such as a kernel whose phase loops."
-            + " Failed so far: " + failed);
+        "A run has failed, but waits for ranks whose code still runs: " + inside
+            + ". That code can't be ended from outside, for example a kernel that loops in a"
+            + " phase. Failed so far: " + failed);
   }
 
   /** Returns the first failure that no other rank caused, with the others suppressed in it. */

@@ -53,8 +53,8 @@ final class ReturnedRanks {
     if (found != null && found.equals(last)) {
       String reason =
           "of the group's ranks, rank " + found.waits + " is in " + found.operation + ", and rank "
-              + found.returned + ", whose body has returned, never came to it; have every rank make the"
-              + " same calls";
+              + found.returned + ", whose body has returned, never entered it; make the same"
+              + " calls on every rank";
       boolean isOfRun = communicators.contains(found.communicator);
       // The missing rank may have closed its own handle of another communicator.
       (isOfRun ? communicators.get(found.returned - first()) : found.communicator).abort(reason);

@@ -151,8 +151,8 @@ public final class Window implements AutoCloseable {
     }
     if (isOnDevice()) {
       throw new UnsupportedException(
-          "signals: " + this + ": it lies in the memory of devices, and hosts set and look at"
-              + " signals; make them in a window of the host, by Communicator.window");
+          "signals: " + this + ": it is in the memory of devices, but hosts set and read signals;"
+              + " make them in a window of the host (Communicator.window)");
     }
     requireOpen("signals");
     long offset = take(Signals.bytes(count, communicator.size()));

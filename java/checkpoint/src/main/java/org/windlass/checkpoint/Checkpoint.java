@@ -79,7 +79,7 @@ public final class Checkpoint implements AutoCloseable {
     if (index.isPresent() && !found.isEmpty()) {
       throw new InvalidArgumentException(
           path + ": holds both " + index.get().getFileName()
-              + " and rank files; move away those that do not count");
+              + " and rank files; move away those that should not be read");
     }
     if (index.isPresent()) {
       readIndexed(index.get());
@@ -176,13 +176,14 @@ public final class Checkpoint implements AutoCloseable {
         if (listed.isEmpty()) {
           throw new InvalidArgumentException(
               indexFile + ": weight_map is empty, and " + name
-                  + " stands beside it; list its tensors, or give the file itself");
+                  + " is in the same folder; list its tensors in the index, or give the file"
+                  + " itself");
         }
         if (!listed.contains(name) && SafetensorsIndex.isOfModel(indexFile, name)) {
           throw new InvalidArgumentException(
               folder + ": holds " + indexFile.getFileName() + " and " + name
-                  + ", which is not of it; give the file by its own name, or move it away to have"
-                  + " the index read");
+                  + ", which the index does not list; give the file by its own name, or move it"
+                  + " away so that the index is read");
         }
       }
     }
@@ -254,7 +255,7 @@ public final class Checkpoint implements AutoCloseable {
                   notes.add(
                       file.path() + ": __metadata__ " + JsonText.quoted(key) + " is "
                           + JsonText.quoted(value) + ", and " + JsonText.quoted(before) + " in "
-                          + first.get(key) + "; it is left out of what is written");
+                          + first.get(key) + "; it is left out of the output");
                 }
                 first.putIfAbsent(key, file.path());
               });

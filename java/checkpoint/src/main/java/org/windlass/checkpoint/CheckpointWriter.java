@@ -110,7 +110,7 @@ public final class CheckpointWriter implements AutoCloseable {
     if (out.getFileSystem() != FileSystems.getDefault()) {
       throw new InvalidArgumentException(
           out + ": is a path of " + out.getFileSystem().provider().getScheme()
-              + "; a checkpoint is written to the machine's file system");
+              + "; checkpoints can only be written to the machine's own file system");
     }
     Path absolute = out.toAbsolutePath();
     Path name = absolute.getFileName();
@@ -121,7 +121,7 @@ public final class CheckpointWriter implements AutoCloseable {
       Path folder = Objects.requireNonNull(absolute.getParent()).toRealPath();
       if (!Files.isDirectory(folder)) {
         throw new InvalidArgumentException(
-            out + ": a part of this path is a file; name a folder for it");
+            out + ": a part of this path is a file; name a folder instead");
       }
       return folder.resolve(name);
     } catch (IOException fault) {

@@ -71,14 +71,21 @@ public record LayoutFile(Map<String, Entry> tensors) {
         }
       }
       List<Long> most = padded.orElse(shape);
-      boolean fits = most.size() == shape.size() && (padded.isEmpty() || parts.isEmpty());
+      if (padded.isPresent() && parts.isPresent()) {
+        throw new InvalidArgumentException(
+            "padded is " + most + " and there are parts, which are not padded");
+      }
+      if (most.size() != shape.size()) {
+        throw new InvalidArgumentException(
+            "padded is " + most + ", which has another number of dimensions than shape " + shape);
+      }
+      boolean fits = true;
       for (int d = 0; d < shape.size() && fits; d++) {
         fits = most.get(d) >= shape.get(d);
       }
       if (!fits) {
         throw new InvalidArgumentException(
-            "padded is " + most + ", which does not hold the shape " + shape
-                + ", or stands beside parts, which are not padded");
+            "padded is " + most + ", which is smaller than shape " + shape);
       }
     }
 

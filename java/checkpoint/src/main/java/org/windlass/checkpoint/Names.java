@@ -30,7 +30,7 @@ final class Names {
   static void requireText(String where, String what, String text) {
     if (!JsonText.wellFormed(text)) {
       throw new InvalidArgumentException(
-          where + ": " + what + " " + JsonText.quoted(text) + " holds half a surrogate pair");
+          where + ": " + what + " " + JsonText.quoted(text) + " contains an unpaired surrogate");
     }
   }
 

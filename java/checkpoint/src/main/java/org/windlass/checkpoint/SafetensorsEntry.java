@@ -70,7 +70,7 @@ public record SafetensorsEntry(
     if (bits % 8 != 0) {
       throw new InvalidArgumentException(
           where + ": shape " + shape + " as " + dtype.safetensorsName() + " takes " + bits
-              + " bits, which is no whole number of bytes");
+              + " bits, which is not a whole number of bytes");
     }
     return bits / 8;
   }

@@ -183,7 +183,7 @@ public final class SafetensorsFile implements AutoCloseable {
     return new InvalidArgumentException(
         path + ": has " + bytes + " bytes now, and had "
             + (bytes == header.fileBytes() ? "fewer while it was read" : header.fileBytes() + " when it was opened")
-            + "; something writes to it, so run again once that has ended");
+            + "; another program writes to it: run again once that program has ended");
   }
 
   private void requireOpen() {

@@ -185,7 +185,7 @@ public final class SafetensorsHeader {
               + " is missing");
     }
     if (offsets.size() != 2) {
-      throw text.bad(what + ": data_offsets " + offsets + " are not a begin and an end");
+      throw text.bad(what + ": data_offsets " + offsets + " are not two numbers, begin and end");
     }
     long begin = offsets.get(0);
     long end = offsets.get(1);
@@ -232,7 +232,7 @@ public final class SafetensorsHeader {
       }
       if (entry.begin() > covered) {
         throw new InvalidArgumentException(
-            what + ": begins at byte " + entry.begin() + " and leaves a hole after byte " + covered);
+            what + ": begins at byte " + entry.begin() + " and leaves a gap after byte " + covered);
       }
       covered = entry.end();
       before = entry.name();

@@ -53,7 +53,7 @@ public record SafetensorsIndex(Map<String, String> files) {
     if (found.size() > 1) {
       throw new InvalidArgumentException(
           folder + ": holds " + found.get(0).getFileName() + " and " + found.get(1).getFileName()
-              + ", and no " + NAME + "; keep the one that counts");
+              + ", and no " + NAME + "; keep only the one to read");
     }
     return found.stream().findFirst();
   }

@@ -135,7 +135,7 @@ public final class SafetensorsWriter implements AutoCloseable {
   }
 
   private InvalidArgumentException differs() {
-    return new InvalidArgumentException(path + ": is not the file of these tensors");
+    return new InvalidArgumentException(path + ": has another header than that of these tensors");
   }
 
   /** Returns the path of the file. */

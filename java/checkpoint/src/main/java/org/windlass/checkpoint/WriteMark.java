@@ -84,7 +84,7 @@ final class WriteMark {
       if (Files.isSymbolicLink(path)) {
         throw new InvalidArgumentException(
             shown + ": " + FileFault.link(path).orElse("was a symbolic link")
-                + "; links are not followed here, so name what it leads to");
+                + "; links are not followed here, so name the target of the link");
       }
       if (!Files.isDirectory(path, LinkOption.NOFOLLOW_LINKS)) {
         if (!Files.isRegularFile(path, LinkOption.NOFOLLOW_LINKS)) {
@@ -115,7 +115,7 @@ final class WriteMark {
   private static InvalidArgumentException refused(Path shown, String what) {
     return new InvalidArgumentException(
         shown + ": " + what + " Windlass did not write, or which was changed since; only an empty"
-            + " folder and what Windlass wrote are replaced");
+            + " folder, or unchanged output of Windlass, is replaced");
   }
 
   private static boolean isMarked(Path file) throws IOException {

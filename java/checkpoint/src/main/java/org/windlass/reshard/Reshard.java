@@ -292,7 +292,7 @@ public final class Reshard {
   private ReshardResult run(Function<ReshardRun, ReshardResult> body) {
     checked();
     if (!cancellation.begin()) {
-      throw new InvalidArgumentException("run: this reshard has run; make another one");
+      throw new InvalidArgumentException("run: this reshard has already run; create another one");
     }
     try {
       cancellation.check();
@@ -309,8 +309,8 @@ public final class Reshard {
     Path out = request.out();
     if (request.maxShardBytes.isPresent() && out.toString().endsWith(".safetensors")) {
       throw new InvalidArgumentException(
-          out + ": maxShardBytes() makes a folder, and this is a file's name; name a folder, or"
-              + " leave maxShardBytes() out");
+          out + ": maxShardBytes() writes a folder, but this is the name of a file; name a"
+              + " folder, or leave maxShardBytes() out");
     }
     request.in();
     return request;

@@ -249,7 +249,7 @@ final class ReshardRun implements AutoCloseable {
       throw new InvalidArgumentException(
           out + ": "
               + FileFault.link(out)
-                  .map(link -> link + "; OUT takes the place of no link, so name what it leads to")
+                  .map(link -> link + "; OUT can't replace a link, so name the target of the link")
                   .orElse("exists already; force() replaces what Windlass wrote"));
     }
   }

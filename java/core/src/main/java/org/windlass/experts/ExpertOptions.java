@@ -110,7 +110,7 @@ public record ExpertOptions(
       if (option >= 0) {
         throw new InvalidArgumentException(
             "experts: rank " + rank + " has " + text(option, all[rank][option]) + ", rank 0 has "
-                + text(option, all[0][option]) + "; all ranks open them with the same options");
+                + text(option, all[0][option]) + "; open them with the same options on all ranks");
       }
     }
   }

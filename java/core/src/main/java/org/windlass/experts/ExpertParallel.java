@@ -121,13 +121,13 @@ public final class ExpertParallel implements AutoCloseable {
     if (options.experts() % ranks != 0) {
       throw new InvalidArgumentException(
           "experts: there are " + options.experts() + " for " + ranks
-              + " ranks; it must be a multiple of the ranks");
+              + " ranks; the number must be a multiple of the number of ranks");
     }
     long most = options.mostRows(ranks);
     if (options.rows() == 0 && most > Integer.MAX_VALUE) {
       throw new InvalidArgumentException(
-          "experts: up to " + most + " rows can come to a rank, which has room for "
-              + Integer.MAX_VALUE + " at most; say how many with withRows");
+          "experts: up to " + most + " rows can arrive at a rank, which has room for "
+              + Integer.MAX_VALUE + " at most; set the number of rows with withRows");
     }
     ExpertOptions whole = options.rows() > 0 ? options : options.withRows(most);
     ExpertLayout layout = ExpertLayout.of(whole, ranks);
@@ -155,7 +155,7 @@ public final class ExpertParallel implements AutoCloseable {
     } catch (ResourceException e) {
       throw new ResourceException(
           "experts: there is no room for " + options.rows() + " rows on each rank, "
-              + layout.bufferBytes() + " bytes; withRows makes it less: " + e.getMessage(),
+              + layout.bufferBytes() + " bytes; set fewer rows with withRows: " + e.getMessage(),
           e);
     }
   }
@@ -213,7 +213,7 @@ public final class ExpertParallel implements AutoCloseable {
   public DistributedTensor scales() {
     if (scales == null) {
       throw new InvalidArgumentException(
-          "scales: tokens go as " + options.dtype() + "; only quantised ones have scales");
+          "scales: tokens are sent as " + options.dtype() + "; only quantised tokens have scales");
     }
     return scales;
   }
@@ -352,13 +352,14 @@ public final class ExpertParallel implements AutoCloseable {
   public void combine(ExpertRouting routing, Tensor out) {
     if (options.quantised()) {
       throw new InvalidArgumentException(
-          COMBINE + ": rows are quantised, and sums of them would lack their scales; give outputs, what"
-              + " experts made of them, as a tensor of its own");
+          COMBINE + ": rows are quantised, and their sums would lack the scales; pass the"
+              + " experts' results as outputs, in a tensor of their own");
     }
     if (last.get() != null && last.get() != routing) {
       throw new InvalidArgumentException(
-          COMBINE + ": rows hold what a dispatch by another routing brought since; combine before that,"
-              + " or give outputs, what experts made of these, as a tensor of its own");
+          COMBINE + ": rows hold the data of a later dispatch by another routing; combine before"
+              + " that dispatch, or pass the experts' results as outputs, in a tensor of their"
+              + " own");
     }
     combine(routing, rows, out);
   }
@@ -461,7 +462,8 @@ public final class ExpertParallel implements AutoCloseable {
   private void requireOwn(String what, ExpertRouting routing) {
     if (!routing.isOf(window)) {
       throw new InvalidArgumentException(
-          what + ": routing is of other experts; take one that routing() of these has made");
+          what + ": routing belongs to other experts; use one that routing() of these experts has"
+              + " made");
     }
   }
 }

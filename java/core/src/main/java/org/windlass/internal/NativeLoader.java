@@ -271,7 +271,7 @@ public final class NativeLoader {
   private static String search() {
     if (!PLATFORMS.containsKey(SYSTEM)) {
       throw new UnsatisfiedLinkError(
-          "Windlass has natives for Linux amd64 and aarch64 alone, this is " + SYSTEM);
+          "Windlass has natives only for Linux amd64 and aarch64; this is " + SYSTEM);
     }
     String named = System.getProperty(PATH_PROPERTY);
     String by = "system property " + PATH_PROPERTY;

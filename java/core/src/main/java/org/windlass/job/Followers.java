@@ -255,7 +255,7 @@ public final class Followers implements AutoCloseable {
       }
       if (searchFailure == null && job.communicator().rank() == 0) {
         Log.warn(
-            this + ": none that comes is seen for now: " + e.getMessage());
+            this + ": new followers can't be found at the moment: " + e.getMessage());
       }
       long nowNs = System.nanoTime();
       searchAgainNs = nowNs + SEARCH_PAUSE * (nowNs - startNs);

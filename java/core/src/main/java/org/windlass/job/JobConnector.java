@@ -151,7 +151,7 @@ final class JobConnector implements AutoCloseable {
         failure = null;
       } else if (failure == null) {
         failure =
-            new AbortedException("another rank of job '" + name + "' has failed; see what it says");
+            new AbortedException("another rank of job '" + name + "' has failed; see its output");
       }
     } catch (WindlassException e) {
       if (failure == null) {
@@ -190,8 +190,8 @@ final class JobConnector implements AutoCloseable {
       return false;
     }
     Log.warn(
-        "job ''{0}'', link ''{1}'': {2} gave up before they had connected, and another is waited"
-            + " for: {3}",
+        "job ''{0}'', link ''{1}'': {2} gave up before both had connected; waiting for another"
+            + " job: {3}",
         name, linkName, match().other(),
         failure == null
             ? "another rank of this job saw it"

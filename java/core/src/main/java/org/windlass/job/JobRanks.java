@@ -123,7 +123,7 @@ final class JobRanks implements AutoCloseable {
                 default -> throw Encoding.failure(in);
               });
     } catch (MalformedException e) {
-      throw new MismatchException("what rank 0 told can't be read: " + e.getMessage(), e);
+      throw new MismatchException("the message of rank 0 can't be read: " + e.getMessage(), e);
     }
   }
 

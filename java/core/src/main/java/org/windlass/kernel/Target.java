@@ -49,7 +49,7 @@ public enum Target {
     return loaded || !lacking.isEmpty()
         ? lacking
         : "this process runs another target's kernels; WINDLASS_TARGET=" + this
-            + " has one run these";
+            + " selects these";
   }
 
   /**

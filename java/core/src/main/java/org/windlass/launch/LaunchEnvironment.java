@@ -263,7 +263,7 @@ public final class LaunchEnvironment {
     if (local > size) {
       throw new InvalidArgumentException(
           variables.quoted(localSize, sizeName)
-              + "; a host has no more ranks than there are; correct what sets them");
+              + "; a host can't have more ranks than the job; correct the variables");
     }
     return OptionalInt.of(local);
   }
@@ -379,7 +379,7 @@ public final class LaunchEnvironment {
     if (variables.isSet(Token.VARIABLE) && variables.isSet(Token.FILE_VARIABLE)) {
       throw new InvalidArgumentException(
           Token.FILE_VARIABLE + " and " + Token.VARIABLE
-              + " are both set, and a job has one token; unset either");
+              + " are both set, but a job has one token; unset one of them");
     }
     return Stream.of(Token.VARIABLE, Token.FILE_VARIABLE).filter(variables::isSet).findFirst();
   }
@@ -429,7 +429,8 @@ public final class LaunchEnvironment {
     if (other != null && !variables.get(launcher.rank).equals(variables.get(other))) {
       throw new InvalidArgumentException(
           variables.quoted(launcher.rank, other)
-              + ": one launcher runs inside another; unset the variables of the one not meant");
+              + ": one launcher runs inside another; unset the variables of the launcher that"
+              + " should not count");
     }
   }
 

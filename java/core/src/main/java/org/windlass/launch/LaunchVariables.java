@@ -68,7 +68,7 @@ record LaunchVariables(Map<String, String> all) {
     if (value >= count(counter)) {
       throw new InvalidArgumentException(
           quoted(name, counter)
-              + "; a rank lies below the number of ranks; correct what sets them");
+              + "; a rank must be less than the number of ranks; correct the variables");
     }
     return value;
   }

@@ -85,9 +85,9 @@ final class Checksums {
         throw new UnsupportedException(
             "tensor '" + transfer.tensors().get((int) all[rank][0]).from().name() + "': rank "
                 + rank
-                + " can't check the sum that it sends, whose terms lie in other processes, outside"
-                + " windows of the link's communicator; send tensors of one, or do without"
-                + " checksums",
+                + " can't compute the checksum of the sum that it sends, since terms are in other"
+                + " processes, outside windows of the link's communicator; send tensors of such a"
+                + " window, or don't use checksums",
             null,
             "",
             List.of(rank));
@@ -167,8 +167,9 @@ final class Checksums {
     }
     String message =
         "version " + version + " is refused: " + String.join("; ", texts)
-            + " (their checksums differ). Nothing has been committed; send it again, don't write to"
-            + " sources while they are sent, and see by checkReplicas whether replicas are equal";
+            + " (their checksums differ). Nothing has been committed; send it again, don't write"
+            + " to sources while they are sent, and call checkReplicas to see whether replicas"
+            + " are equal";
     return new Failure(
         new VerificationFailedException(message, null, "transfer", faultyRanks),
         List.copyOf(wrong));

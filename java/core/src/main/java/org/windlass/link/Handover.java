@@ -191,7 +191,7 @@ final class Handover implements AutoCloseable {
   boolean isConfirmed(Deadline until) {
     return isFirst(
         CONFIRMED, WITHDRAWN, ticket, until,
-        () -> "the receivers have asked for a version, and don't answer to version "
+        () -> "the receivers have asked for a version, but don't answer to version "
             + own.getLong(VERSION) + ", which they were offered");
   }
 
@@ -209,7 +209,7 @@ final class Handover implements AutoCloseable {
   boolean isOtherForGo(Deadline until) {
     return isFirst(
         GO, BACK, votes, until,
-        () -> "the other job has taken part in a version, and doesn't say whether it moves");
+        () -> "the other job has agreed to a version, but doesn't report whether it can move it");
   }
 
   /**

@@ -131,7 +131,7 @@ final class LinkParts {
     if (!isFirst || (!isLed && part.link().sends() && named >= 0)) {
       throw new AbortedException(
           isLed
-              ? "version " + named + " was taken back over " + part.link()
+              ? "version " + named + " was withdrawn over " + part.link()
                   + ", and has moved over the links before"
               : "senders have finished " + part.link() + " in place of version " + named);
     }

@@ -285,7 +285,7 @@ public final class LinkTransfer implements AutoCloseable {
     requireReceiver("receive");
     if (link.sends()) {
       throw new InvalidArgumentException(
-          "receive: this rank is a sender too, of " + link + "; it receives in its send");
+          "receive: this rank is also a sender of " + link + "; it receives in its send");
     }
   }
 
@@ -396,7 +396,7 @@ public final class LinkTransfer implements AutoCloseable {
     Handover handover = link.handover();
     if (handover == null) {
       throw new InvalidArgumentException(
-          what + ": " + link + " is within one communicator, whose ranks come to each send");
+          what + ": " + link + " is within one communicator, whose ranks take part in each send");
     }
     return handover;
   }
@@ -446,13 +446,13 @@ public final class LinkTransfer implements AutoCloseable {
 
   private void requireSender(String what) {
     if (!link.sends()) {
-      throw new InvalidArgumentException(what + ": this rank is no sender of " + link);
+      throw new InvalidArgumentException(what + ": this rank is not a sender of " + link);
     }
   }
 
   private void requireReceiver(String what) {
     if (!link.receives()) {
-      throw new InvalidArgumentException(what + ": this rank is no receiver of " + link);
+      throw new InvalidArgumentException(what + ": this rank is not a receiver of " + link);
     }
   }
 

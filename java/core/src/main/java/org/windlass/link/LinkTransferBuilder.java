@@ -96,7 +96,7 @@ public final class LinkTransferBuilder {
     Link first = share.link;
     if (link.sends() != first.sends() || link.receives() != first.receives()) {
       throw new InvalidArgumentException(
-          "and: this rank has another side of " + link + " than of " + first);
+          "and: this rank is on another side of " + link + " than of " + first);
     }
     Share known = shares.get(link.name());
     if (known != null && known.link != link) {
@@ -104,7 +104,8 @@ public final class LinkTransferBuilder {
           "and: the builder has " + known.link + " already, of the same name as " + link);
     }
     if (known == null && shares.size() == MOST_LINKS) {
-      throw new InvalidArgumentException("and: the builder has " + MOST_LINKS + " links, the most");
+      throw new InvalidArgumentException("and: the builder has " + MOST_LINKS + " links, which is"
+          + " the maximum");
     }
     share = known != null ? known : new Share(link);
     shares.put(link.name(), share);
@@ -300,7 +301,7 @@ public final class LinkTransferBuilder {
     Link other = bound.putIfAbsent(spec.name(), link);
     if (other != null && other != link) {
       throw new InvalidArgumentException(
-          what + " is of " + other + "; a tensor is of one link");
+          what + " is of " + other + "; a tensor belongs to one link");
     }
     return linked;
   }

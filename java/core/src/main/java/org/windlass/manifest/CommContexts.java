@@ -198,7 +198,7 @@ public final class CommContexts implements AutoCloseable {
     close(contexts);
     if (!stored && !failed) {
       throw new InvalidArgumentException(
-          "close: not stored were " + names(stores) + "; call storeToHost() before it");
+          "close: not stored were " + names(stores) + "; call storeToHost() before close");
     }
   }
 

@@ -91,7 +91,8 @@ record HostBinding(int group, Slot slot, String what, Tensor tensor) {
         asking.stream().filter(slot -> slot.matches(bootstrap, given)).toList();
     if (matching.isEmpty()) {
       throw new InvalidArgumentException(
-          given + " is asked for by no slot: those with load_from_host or store_to_host are "
+          given + " is not asked for by any slot; the slots with load_from_host or store_to_host"
+              + " are "
               + (asking.isEmpty()
                   ? "none"
                   : asking.stream()

@@ -116,7 +116,7 @@ final class RankAgreement {
                 + "; give all ranks one file"
             : "ranks want slots in different memory: rank 0 in that of " + memory(said[0])
                 + ", rank " + other + " in that of " + memory(said[other])
-                + "; have all call open, or all openOnDevices";
+                + "; call open on all ranks, or openOnDevices on all ranks";
     throw new MismatchException(call + ": " + how, null, "", List.of(0, other));
   }
 

@@ -98,7 +98,8 @@ public final class Hosts {
   public int hostOf(int rank) {
     if (rank < 0 || rank >= known()) {
       throw new InvalidArgumentException(
-          "rank " + rank + " has no host: " + this + " says it of ranks 0 to " + (known() - 1));
+          "rank " + rank + " has no host: " + this + " gives the hosts of ranks 0 to"
+              + " " + (known() - 1));
     }
     return of(rank);
   }

@@ -162,7 +162,8 @@ public final class LinkSpeeds {
         what -> {
           double gigabytes = json.number(what);
           if (gigabytes < LEAST_GIGABYTES) {
-            throw json.bad(what + " is " + gigabytes + "; it is a byte a second, 1e-9, or more");
+            throw json.bad(what + " is " + gigabytes + "; it must be at least 1e-9, which is one"
+                + " byte a second");
           }
           return gigabytes;
         });

@@ -50,7 +50,7 @@ final class Schedule {
       Hosts hosts = plan.options().hosts();
       if (!hosts.equals(plans.get(0).options().hosts())) {
         throw new InvalidArgumentException(
-            "plans of one transfer know other hosts: " + plans.get(0).options().hosts()
+            "plans of one transfer have different hosts: " + plans.get(0).options().hosts()
                 + ", and " + hosts);
       }
     }

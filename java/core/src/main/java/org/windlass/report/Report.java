@@ -42,7 +42,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
     for (int i = 0; i < ranks.size(); i++) {
       if (ranks.get(i).rank() != i) {
         throw new InvalidArgumentException(
-            "ranks[" + i + "] is of rank " + ranks.get(i).rank() + "; they stand in rank order");
+            "ranks[" + i + "] is of rank " + ranks.get(i).rank() + "; they must be in rank order");
       }
     }
   }

@@ -175,7 +175,7 @@ public final class RunningJob implements AutoCloseable {
       String address, Map<String, String> variables, Duration deadline) {
     if (address.contains("://")) {
       throw new UnsupportedException(
-          "report: " + address + ": what ranks tell of themselves at such a store goes with their"
+          "report: " + address + ": such a store keeps the ranks' processes only during their"
               + " start; name the process id of a rank");
     }
     InetSocketAddress named =
@@ -184,8 +184,8 @@ public final class RunningJob implements AutoCloseable {
     Token token =
         Token.required(
             variables,
-            "report: there is no token, which the job asks for; set WINDLASS_TOKEN_FILE to that of"
-                + " its ranks, or name the process id of one of them");
+            "report: there is no token, but the job requires one; set WINDLASS_TOKEN_FILE to that"
+                + " of its ranks, or name the process id of one of them");
     return () -> JobProcesses.at(at, token, deadline);
   }
 

@@ -72,7 +72,7 @@ public final class DevicePointers {
   public static Pointer pointer(Tensor tensor) {
     if (!Objects.requireNonNull(tensor, "tensor").isContiguous()) {
       throw new InvalidArgumentException(
-          "pointer: the tensor (" + tensor + ") is not contiguous; take one of a contiguous part");
+          "pointer: the tensor (" + tensor + ") is not contiguous; pass a contiguous part");
     }
     return new TensorPointer(tensor);
   }

@@ -100,8 +100,8 @@ record Admission(
       patience = patience == null ? Deadline.of(lease.term().plus(GRACE)) : patience;
       if (patience.isOver()) {
         throw mismatch(
-            other + " is there already, and two may not have one rank; where that is another job,"
-                + " give each a WINDLASS_JOB of its own");
+            other + " is there already, and two processes can't have the same rank; if it belongs"
+                + " to another job, give each job its own WINDLASS_JOB");
       }
       CompletableFuture<Void> change = etcd.nextChange(revision, false, key);
       change.completeOnTimeout(null, patience.leftNs(), TimeUnit.NANOSECONDS);

@@ -56,7 +56,7 @@ final class EtcdStore implements Store {
   }
 
   private WindlassException lostOwner() {
-    return etcd.lost("rank 0, whose store it is, has ended or closed it");
+    return etcd.lost("rank 0, which owns the store, has ended or closed it");
   }
 
   @Override

@@ -15,7 +15,7 @@ import org.windlass.internal.Deadline;
  * three times per term. If this process ends, the lease expires.
  */
 final class KeptLease implements StreamObserver<LeaseKeepAliveResponse>, AutoCloseable {
-  static final String GONE = "its lease has run out; this process was held up, or etcd was";
+  static final String GONE = "its lease has expired; this process or etcd was too slow";
 
   private static final long CLOSE_MS = 2_000;
 

@@ -59,7 +59,7 @@ record Statement(int protocol, String library, String who) {
             return new Statement(protocol, library, who);
           });
     } catch (MalformedException e) {
-      return new Statement(-1, "?", "someone who says nothing that can be read");
+      return new Statement(-1, "?", "a member whose statement can't be read");
     }
   }
 }

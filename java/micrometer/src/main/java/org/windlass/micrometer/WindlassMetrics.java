@@ -53,7 +53,7 @@ public final class WindlassMetrics implements MeterBinder, AutoCloseable {
       if (registry.find(name).tags(tags).meter() != null) {
         throw new InvalidArgumentException(
             "the registry has " + name + " with the tags " + tags.stream().toList()
-                + " already; close those metrics first, or tell the two apart by another tag");
+                + " already; close those metrics first, or distinguish the two by another tag");
       }
       return isCounter
           ? FunctionCounter.builder(name, source, value)

@@ -191,7 +191,7 @@ public final class GroupNumbers {
       throw new InvalidArgumentException(
           them + ", which are not in the order of the inputs (act-order), and \"" + weight.target().name()
               + "\" gets none; the rule {\"match\": \"" + pair.scale().name() + "\", \"as\": \"" + module
-              + Purpose.last(pair.scale().name()) + "\"} gives it these");
+              + Purpose.last(pair.scale().name()) + "\"} gives it the same numbers");
     }
   }
 

@@ -390,7 +390,7 @@ public final class ScaleBlocks {
                   + " along dimension " + each.weight() + ", with " + scale.shape()[each.scale()]
                   + " scales in \"" + pair.scale().name() + "\", which are of blocks of "
                   + own.block() + ": the cut is inside a block, and the scales of several ranks are not"
-                  + " those of the whole; ignoreScales() joins them all the same");
+                  + " those of the whole; ignoreScales() joins them nevertheless");
         }
       }
     }

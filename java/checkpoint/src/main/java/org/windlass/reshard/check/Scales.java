@@ -142,7 +142,7 @@ public final class Scales {
       throw new InvalidArgumentException(
           "tensor \"" + pair.scale().name() + "\": each rank of IN has one scale for its piece of \""
               + pair.weight().name() + "\", and " + all + " of them are not those of the whole; give it R in"
-              + " the source, or ignoreScales() joins them all the same");
+              + " the source, or ignoreScales() joins them nevertheless");
     }
   }
 

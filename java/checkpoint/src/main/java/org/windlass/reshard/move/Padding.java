@@ -86,12 +86,11 @@ public final class Padding {
     // In dtypes of less than a byte, the last index counts bytes.
     index[index.length - 1] =
         index[index.length - 1] * files.dtype().bits() / source.dtype().bits();
-    List<Long> padded = source.division().padded();
     throw new InvalidArgumentException(
-        "tensor \"" + source.name() + "\": its shape is " + Arrays.toString(source.shape())
-            + " by its rule or layout.json, so indices from " + source.shape()[dim]
-            + " of dimension " + dim + " would be left out as padding, and the value at "
-            + Arrays.toString(index) + " is not zero; correct \"shape\" there, or keep all of "
-            + padded + " by a rule and layout.json without \"pad_to\" and \"padded\"");
+        "tensor \"" + source.name() + "\": its rule or layout.json gives the shape "
+            + Arrays.toString(source.shape()) + ", so indices from " + source.shape()[dim]
+            + " of dimension " + dim + " count as padding, but the value at "
+            + Arrays.toString(index) + " is not zero. Correct \"shape\"; or, if this is data,"
+            + " remove \"pad_to\" from the rule and \"padded\" from layout.json");
   }
 }

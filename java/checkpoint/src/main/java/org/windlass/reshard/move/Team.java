@@ -141,9 +141,9 @@ public final class Team implements AutoCloseable {
       PaddedWords theirs = wordsOf(rank);
       if (theirs.peekLong(REQUEST) != words.peekLong(REQUEST)) {
         throw new MismatchException(
-            "reshard: " + name(rank) + " is asked for something else than " + name(0)
-                + ", or finds something else in IN; every process takes the same layouts, rules and"
-                + " dtypes, and the same IN, which nobody changes meanwhile",
+            "reshard: " + name(rank) + " has another request than " + name(0)
+                + ", or finds other data in IN; give every process the same layouts, rules and"
+                + " dtypes, and the same IN, and don't change IN during the run",
             null,
             "",
             List.of(0, rank));
@@ -290,7 +290,7 @@ public final class Team implements AutoCloseable {
         since = System.nanoTime();
       } else if (System.nanoTime() - since > deadline.toNanos()) {
         throw new DeadlineExceededException(
-            "reshard: " + name(0) + " gave no sign of life for " + deadline.toMillis() / 1e3 + " s",
+            "reshard: " + name(0) + " was silent for " + deadline.toMillis() / 1e3 + " s",
             null,
             "",
             List.of(0));

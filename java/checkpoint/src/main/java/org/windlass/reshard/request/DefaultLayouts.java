@@ -125,7 +125,7 @@ record DefaultLayouts(
     if (!in.byRank() && request.from.filter(Layout::hasPartial).isPresent()) {
       throw new InvalidArgumentException(
           "from() " + request.from.get() + ": holds P, and " + in.path()
-              + " has whole tensors, which are no terms of a reduction");
+              + " holds whole tensors; use R in place of P");
     }
   }
 

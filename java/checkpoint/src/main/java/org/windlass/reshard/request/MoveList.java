@@ -139,7 +139,8 @@ public final class MoveList {
     matches.values().forEach(match -> used.add(match.rule().where()));
     for (Rule rule : rules) {
       if (!used.contains(rule.where())) {
-        warnings.accept(rule.where() + ": matches no tensor that no rule before it matches");
+        warnings.accept(
+            rule.where() + ": has no effect; a rule before it matches each tensor that it matches");
       }
     }
   }
@@ -191,7 +192,7 @@ public final class MoveList {
           if (name.isEmpty() || name.equals(METADATA)) {
             throw new InvalidArgumentException(
                 "tensor \"" + first + "\" would be written as \"" + name
-                    + "\", a name that no tensor can have; correct \"as\" in its rule");
+                    + "\", which is not a valid name of a tensor; correct \"as\" in its rule");
           }
           String other = written.putIfAbsent(name, first);
           if (other != null) {
@@ -324,7 +325,7 @@ public final class MoveList {
         throw new InvalidArgumentException(
             rule.where() + ": parts of one tensor are on the same ranks; " + first.text()
                 + " is for " + first.listed() + ", and " + goal.text() + " for " + goal.listed()
-                + "; give all parts as many ranks, with R for those that share a piece");
+                + "; give all parts the same number of ranks, with R for ranks that share a piece");
       }
     }
     return goals;
@@ -410,7 +411,7 @@ public final class MoveList {
     if (asked.isPresent() && Casts.lack(source.dtype())) {
       throw new UnsupportedException(
           "tensor \"" + source.name() + "\": " + source.dtype() + " is not cast, to " + asked.get()
-              + " or any other dtype; rules give the dtype to the tensors that it is for");
+              + " or any other dtype; set the dtype in rules for the tensors that can be cast");
     }
     return isCast(source) ? asked.orElse(source.dtype()) : source.dtype();
   }
@@ -432,7 +433,7 @@ public final class MoveList {
               throw new InvalidArgumentException(
                   "tensor \"" + name + "\": casting " + source + " to "
                       + (target == source ? wire : target) + " leaves out its scales in \"" + scale
-                      + "\"; ignoreScales() casts it all the same");
+                      + "\"; ignoreScales() casts it nevertheless");
             });
   }
 
@@ -465,9 +466,9 @@ public final class MoveList {
                   + "\", " + rule + "} keeps them whole"
               : "a rule joins or transposes them; leave them as they are";
       throw new InvalidArgumentException(
-          "tensor \"" + source.name() + "\": by its name its integers pack rows that lie apart, or"
-              + " are another library's record, and " + what
-              + ". ignoreScales() takes them as others");
+          "tensor \"" + source.name() + "\": its name says that its integers pack distant rows,"
+              + " or are another library's record, and " + what
+              + ". ignoreScales() treats them like other tensors");
     }
   }
 

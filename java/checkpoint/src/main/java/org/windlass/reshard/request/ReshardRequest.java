@@ -77,7 +77,7 @@ public final class ReshardRequest {
 
   private static Path given(String setting, @Nullable Path path) {
     if (path == null) {
-      throw new InvalidArgumentException(setting + " is missing; a reshard takes a path for it");
+      throw new InvalidArgumentException(setting + " is missing; give its path");
     }
     return path;
   }

@@ -57,7 +57,7 @@ public record Assembly(
       throw new InvalidArgumentException(
           rule.where() + ": tensors \"" + other.name() + "\" and \"" + tensor.name()
               + "\" are both \"" + capture + "\" of what is written as \"" + names.get(0)
-              + "\"; give \"as\" more captures, or one of them a rule before this one");
+              + "\"; give \"as\" more captures, or add a rule before this one for one of them");
     }
   }
 
@@ -127,7 +127,7 @@ public record Assembly(
     long whole = parts.groups() > 1 ? parts.groups() * parts.unit().orElse(1) : 1;
     if (!parts.splits() && extent % whole != 0) {
       throw new InvalidArgumentException(
-          has + "which is no multiple of " + whole + ", the indices of one unit in each of "
+          has + "which is not a multiple of " + whole + ", the indices of one unit in each of "
               + parts.groups() + " groups; correct \"groups\" or \"unit\"");
     }
   }
@@ -158,8 +158,8 @@ public record Assembly(
           if (!capture.matches("0|[1-9][0-9]{0,8}")) {
             throw new InvalidArgumentException(
                 rule.where() + ": tensor \"" + tensor.name() + "\": {" + rule.joined() + "} is \""
-                    + capture + "\"; tensors are stacked by number, from 0 to 999999999, with no 0"
-                    + " before it; give the tensor a rule before this one");
+                    + capture + "\"; tensors are stacked by number, from 0 to 999999999, without"
+                    + " leading zeros; add a rule for the tensor before this one");
           }
           byNumber.put(Integer.parseInt(capture), tensor);
         });
@@ -167,11 +167,11 @@ public record Assembly(
     for (int number : byNumber.keySet()) {
       if (number != next) {
         throw new InvalidArgumentException(
-            rule.where() + ": \"" + names.get(0) + "\" would be stacked of " + byNumber.firstKey()
-                + " to " + byNumber.lastKey() + ", and there is no \"" + nameOf(next) + "\""
+            rule.where() + ": \"" + names.get(0) + "\" has tensors " + byNumber.firstKey()
+                + " to " + byNumber.lastKey() + " to stack, but \"" + nameOf(next) + "\" is missing"
                 + (next == 0
-                    ? "; \"uneven\": true stacks what there is"
-                    : "; complete IN, or give those after it a rule before this one"));
+                    ? "; to stack only those that exist, set \"uneven\": true"
+                    : "; complete IN, or add a rule for the tensors after it before this one"));
       }
       next++;
     }
@@ -204,10 +204,10 @@ public record Assembly(
         // The call checks first that the numbers are consecutive.
         each.numbered();
         throw new InvalidArgumentException(
-            each.rule.where() + ": \"" + each.names.get(0) + "\" would be stacked of "
-                + each.members.size() + " tensors, and \"" + most.names.get(0) + "\" of "
-                + most.members.size() + ": there is no \"" + each.nameOf(each.members.size())
-                + "\"; \"uneven\": true stacks what there is");
+            each.rule.where() + ": \"" + each.names.get(0) + "\" has "
+                + each.members.size() + " tensors to stack, but \"" + most.names.get(0) + "\" has "
+                + most.members.size() + ": \"" + each.nameOf(each.members.size())
+                + "\" is missing; to stack only those that exist, set \"uneven\": true");
       }
     }
   }

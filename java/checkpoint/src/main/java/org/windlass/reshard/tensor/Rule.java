@@ -240,7 +240,8 @@ public record Rule(
         throw new InvalidArgumentException(
             where + "." + key + ": " + placement + " cuts dimension " + dim + ", and tensor \""
                 + tensor + "\" has " + (ndim == 1 ? "1 dimension" : ndim + " dimensions")
-                + "; a rule for such tensors before this one gives them another layout, as \""
+                + "; before this one, add a rule for such tensors that gives them another layout,"
+                + " such as \""
                 + layout.mesh().size() + ":R\"");
       }
     }

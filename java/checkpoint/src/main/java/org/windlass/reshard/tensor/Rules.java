@@ -120,7 +120,7 @@ public final class Rules {
     if (forms.size() > 1) {
       throw json.bad(
           at + "." + forms.get(1) + ": stands beside " + forms.get(0)
-              + "; a rule joins, splits, pads or drops, in one way");
+              + "; a rule does only one of: join, split, pad, drop");
     }
     BELONGS.forEach(
         (key, owners) -> {

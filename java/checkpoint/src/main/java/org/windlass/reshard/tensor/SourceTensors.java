@@ -129,8 +129,8 @@ public final class SourceTensors {
     for (int rank : found) {
       if (!expected.containsKey(rank)) {
         throw new InvalidArgumentException(
-            in.path() + ": " + Checkpoint.rankFile(rank) + " is there, and rank " + rank
-                + " is in no source layout, such as " + expected.values().iterator().next()
+            in.path() + ": " + Checkpoint.rankFile(rank) + " exists, but rank " + rank
+                + " is not in the source layouts, such as " + expected.values().iterator().next()
                 + "; move the file away, or correct the layout");
       }
     }
@@ -156,7 +156,7 @@ public final class SourceTensors {
     Optional<ReduceOp> op = tensor.from().partialOp();
     if (op.isPresent() && !tensor.dtype().canReduce(op.get())) {
       throw new InvalidArgumentException(
-          "tensor \"" + name + "\": " + tensor.dtype() + " does not reduce by " + op.get()
+          "tensor \"" + name + "\": " + tensor.dtype() + " can't be reduced by " + op.get()
               + ", as the source layout " + tensor.from() + " asks; a rule with \"from\": \""
               + tensor.from().mesh().size() + ":R\" takes it from one rank");
     }
@@ -182,7 +182,7 @@ public final class SourceTensors {
           "tensor \"" + name + "\": "
               + (takesDefault(name) ? "from() " : ruleOf.apply(name).where() + ".from ") + from
               + " holds P, and " + in.path()
-              + " has whole tensors, which are no terms of a reduction; give 1:R");
+              + " holds whole tensors; use 1:R as the source layout");
     }
     Layout applied = applied(name, from, entry.shape().size());
     Optional<List<Long>> said = ruleOf.apply(name).pad().flatMap(Rule.Form.Pad::shape);
@@ -290,8 +290,8 @@ public final class SourceTensors {
     if (takesDefault(name) && isPlain && Division.pieces(applied, dim) > 1) {
       throw new InvalidArgumentException(
           rule.where() + ": from() " + applied + " cuts dimension " + dim + " of tensor \""
-              + name + "\", along which the rule splits it, and does not tell whether each rank's"
-              + " file has its piece of each part. If it has, give the rule \"from\": \"" + applied
+              + name + "\", along which the rule splits it. If each rank's file has its piece of"
+              + " each part, give the rule \"from\": \"" + applied
               + "\"; otherwise reshard to 1:R first, without the rule");
     }
     return plain;
@@ -320,10 +320,10 @@ public final class SourceTensors {
       int dim = Axes.dimension(placement);
       if (dim >= 0 && held.get(dim) > 0 && held.get(dim) % pad.get().to() == 0) {
         throw new InvalidArgumentException(
-            ruleOf.apply(name).where() + ".pad_to: the files of tensor \"" + name + "\" make "
-                + held + ", a multiple of " + pad.get().to() + " along dimension " + dim
-                + ", and nothing tells whether its end is padding; \"shape\" in the rule gives the"
-                + " shape without it");
+            ruleOf.apply(name).where() + ".pad_to: the files of tensor \"" + name
+                + "\" together have shape " + held + "; its size along dimension " + dim
+                + " is a multiple of " + pad.get().to() + ", so its end may or may not be padding;"
+                + " give the shape without padding as \"shape\" in the rule");
       }
     }
     return longs(held);
@@ -413,7 +413,7 @@ public final class SourceTensors {
           "tensor \"" + name + "\": layout.json says " + (listed.isPlain() ? "layout " : "")
               + listed + ", and " + (isRuled ? "its rule" : "from()") + " says " + asked
               + (asked.isPlain() && !listed.isPlain() ? ", which cuts the whole tensor" : "")
-              + "; leave it out to read the tensor as layout.json says");
+              + "; leave it out to use the layout in layout.json");
     }
   }
 

@@ -37,7 +37,7 @@ public record TargetTensor(
   public static void refusePartial(Layout to) {
     if (to.hasPartial()) {
       throw new InvalidArgumentException(
-          to + ": a target cannot be Partial; R in place of P gives each rank the sum");
+          to + ": a target cannot be Partial; use R in place of P to give each rank the sum");
     }
   }
 

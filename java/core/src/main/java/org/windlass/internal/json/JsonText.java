@@ -169,7 +169,7 @@ public final class JsonText implements AutoCloseable {
     while (parser.nextToken() != JsonToken.END_OBJECT) {
       String key = parser.currentName();
       if (!wellFormed(key)) {
-        throw bad("a key holds half a surrogate pair: " + quoted(key));
+        throw bad("a key contains an unpaired surrogate: " + quoted(key));
       }
       if (!seen.add(key)) {
         throw bad("the key " + quoted(key) + " stands twice in " + what);
@@ -185,7 +185,7 @@ public final class JsonText implements AutoCloseable {
     }
     String text = parser.getText();
     if (!wellFormed(text)) {
-      throw bad(what + " holds half a surrogate pair");
+      throw bad(what + " contains an unpaired surrogate");
     }
     return text;
   }

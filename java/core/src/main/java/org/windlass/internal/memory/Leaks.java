@@ -134,7 +134,7 @@ public final class Leaks {
       }
       String message = what + " was dropped without close(); its memory is released now.";
       if (unsaid > 0) {
-        message += " So were " + unsaid + " things before it, of which nothing was said.";
+        message += " Before it, " + unsaid + " more were dropped, without a report.";
       }
       if (made != null) {
         Log.warn(message, made);

@@ -127,8 +127,8 @@ public final class Memory extends Lifetime {
    */
   public RuntimeException notOfHost(String what) {
     return new UnsupportedException(
-        what + " lies in a device's memory, where this call can't get at it; copy it to a host"
-            + " tensor by the device's own calls, such as cudaMemcpy or cuMemcpyDtoH");
+        what + " is in a device's memory, which this call can't access; copy it to a host tensor"
+            + " with the device's own calls, such as cudaMemcpy or cuMemcpyDtoH");
   }
 
   /**

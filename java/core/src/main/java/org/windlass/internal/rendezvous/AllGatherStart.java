@@ -128,8 +128,8 @@ public final class AllGatherStart {
       Integer before = first.putIfAbsent(each.process(), each.rank());
       if (before != null && !steps.areLoadedTogether(before, each.rank())) {
         throw new UnsupportedException(
-            "ranks " + before + " and " + each.rank() + " live in one process, in which each has"
-                + " loaded windlass by a class loader of its own; have one load it for both",
+            "ranks " + before + " and " + each.rank() + " are in one process, but two class"
+                + " loaders have loaded windlass for them; load it once for both",
             List.of(before, each.rank()));
       }
     }

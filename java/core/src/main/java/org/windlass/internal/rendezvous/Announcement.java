@@ -63,7 +63,7 @@ public record Announcement(
           });
     } catch (MalformedException e) {
       throw new MismatchException(
-          "what the other job says of itself can't be read: " + e.getMessage(), e);
+          "the other job's description of itself can't be read: " + e.getMessage(), e);
     }
   }
 

@@ -59,7 +59,7 @@ record Arrival(
     try {
       return Files.readString(Path.of(path));
     } catch (IOException e) {
-      throw new UnsupportedException("/proc doesn't tell of this host: " + e, e);
+      throw new UnsupportedException("/proc doesn't identify this host: " + e, e);
     }
   }
 

@@ -35,7 +35,7 @@ final class Hosts {
         throw new MismatchException(
             "ranks " + first.rank() + " and " + rank + " both have " + Host.NAME_VARIABLE + " '"
                 + arrival.named() + "', and live on different machines, or in different pid"
-                + " namespaces; give those of each a name of their own, or none",
+                + " namespaces; give each machine a name of its own, or none",
             List.of(first.rank(), rank));
       }
     }

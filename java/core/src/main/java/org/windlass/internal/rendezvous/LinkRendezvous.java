@@ -58,8 +58,8 @@ public final class LinkRendezvous implements AutoCloseable {
     String setting = setting(environment);
     if (setting.isEmpty()) {
       throw new InvalidArgumentException(
-          VARIABLE + " is not set, and nothing else says where jobs connect; set it to one name for"
-              + " all of them, such as " + VARIABLE + "=demo, or to HOST:PORT with"
+          VARIABLE + " is not set, so it is unknown where jobs connect; set it to the same name"
+              + " in all jobs, such as " + VARIABLE + "=demo, or to HOST:PORT with"
               + " WINDLASS_TOKEN_FILE");
     }
     check(setting);

@@ -41,8 +41,8 @@ public record LinkSearch(
   private static final Duration CLEANUP_LIMIT = Duration.ofSeconds(2);
 
   private static final String CHECK_OTHER_JOB =
-      "; see whether the other job runs, connects there by that name, with the same token where it"
-          + " has one, and has the other role";
+      "; check that the other job runs, connects to the same store with the same link name and"
+          + " token, and has the other role";
 
   /**
    * Other jobs that hold keys which this job needs. Consecutive searches share one object.
@@ -137,7 +137,7 @@ public record LinkSearch(
   }
 
   private RuntimeException noneOpen(RuntimeException failure) {
-    String none = "no job receives it here that is not linked already";
+    String none = "no job receives it here that is not linked yet";
     Deadline limit = Deadline.of(CLEANUP_LIMIT);
     try {
       for (String key : store.keys(path() + "target/", limit.left())) {
@@ -281,7 +281,7 @@ public record LinkSearch(
     try {
       hold(
           key, open, LinkSearch::targetIn,
-          "%s receives it already, under the name that this job has too; give each job a name of"
+          "%s, which has the same name as this job, receives it already; give each job a name of"
               + " its own");
       isOpen = true;
       notifySource();
@@ -293,7 +293,7 @@ public record LinkSearch(
     TargetEntry entry = TargetEntry.of(answered);
     if (entry.number() <= TargetEntry.OPEN) {
       throw new MismatchException(
-          "link '" + linkName + "': what the source answered can't be read; run one version on both"
+          "link '" + linkName + "': the source's answer can't be read; run one version on both"
               + " jobs");
     }
     Announcement source = Announcement.of(entry.source(), own.versions());

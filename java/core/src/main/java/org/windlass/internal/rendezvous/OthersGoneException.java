@@ -6,6 +6,6 @@ public final class OthersGoneException extends RuntimeException {
   private static final long serialVersionUID = 1L;
 
   public OthersGoneException() {
-    super("the others have ended, or started anew, before they came; see what they say");
+    super("the other ranks ended or restarted before they joined; see their output");
   }
 }

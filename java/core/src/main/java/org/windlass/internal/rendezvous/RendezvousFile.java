@@ -58,9 +58,9 @@ public final class RendezvousFile implements AutoCloseable {
               + "token ([0-9a-f]{64})\n" + "process ([0-9]{1,9}) ([0-9]{1,18})\n");
 
   private static final String CURE =
-      ", and those who have neither address nor token join by a file in it, which only its user"
-          + " may reach; set " + FOLDER_VARIABLE + " to a folder of mode 700 for all of them, or"
-          + " name an address and a token, by ";
+      ", but ranks that have neither address nor token join by a file in it, which only its user"
+          + " may access; set " + FOLDER_VARIABLE + " to a folder of mode 700 for all of them, or"
+          + " set an address and a token, by ";
 
   /**
    * Prefix of a system property that is set while a thread of this process has a lock file open.
@@ -130,7 +130,7 @@ public final class RendezvousFile implements AutoCloseable {
   public void write(Place place) {
     if (read() != null) {
       throw new ResourceException(
-          "process " + writer + " starts a job of this name already, and says so in "
+          "process " + writer + " already starts a job of this name, according to "
               + path + "; give each job a name of its own by WINDLASS_JOB");
     }
     put(place);
@@ -242,7 +242,7 @@ public final class RendezvousFile implements AutoCloseable {
       Matcher text = TEXT.matcher(text());
       int port = text.matches() ? Integer.parseInt(text.group(2)) : 0;
       if (port < 1 || port > HostAndPort.LAST_PORT) {
-        problem = "says nothing that this version of Windlass can read";
+        problem = "has no content that this version of Windlass can read";
         return null;
       }
       writer = Integer.parseInt(text.group(4));
@@ -319,11 +319,11 @@ public final class RendezvousFile implements AutoCloseable {
     int mode = (Integer) Objects.requireNonNull(found.get("mode"));
     int owner = (Integer) Objects.requireNonNull(found.get("uid"));
     if ((mode & TYPE) != type) {
-      return type == FOLDER ? "is no folder, or a link to one" : "is no file, or a link to one";
+      return type == FOLDER ? "is no folder, or a link to one" : "is not a file, or is a link";
     }
     if (owner != user()) {
       return "belongs to user " + Integer.toUnsignedString(owner);
     }
-    return (mode & OTHER_USERS) == 0 ? null : "is open to others than its owner";
+    return (mode & OTHER_USERS) == 0 ? null : "is accessible to other users than its owner";
   }
 }

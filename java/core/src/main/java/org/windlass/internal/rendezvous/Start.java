@@ -178,7 +178,7 @@ public final class Start {
     static SharedFile of(byte[] told, int maker) {
       if (told.length != BYTES) {
         throw new MismatchException(
-            "what rank " + maker + " says of the memory that all share can't be read: it has "
+            "what rank " + maker + " says about the shared memory can't be read: it has "
                 + told.length + " bytes; run one version of windlass on all ranks",
             List.of(maker));
       }
@@ -305,7 +305,7 @@ public final class Start {
     try {
       if (Native.wl_file_inode(file) != shared.inode()) {
         throw new ResourceException(
-            "process " + maker.pid() + " has given up this start, and has other memory by now");
+            "process " + maker.pid() + " has given up this start, and has made new memory since");
       }
       return value(call -> Native.wl_group_attach(file, call.out(), call.error()));
     } finally {

@@ -173,13 +173,13 @@ final class StartSteps {
       throw mismatch(
           rank,
           "rank " + rank + " is at step " + Texts.printable(said.step()) + " of its start, rank "
-              + own.get(0) + " at " + step + "; have all ranks start anew together");
+              + own.get(0) + " at " + step + "; start all ranks again together");
     }
     if (members != null && !said.member().equals(members.get(rank))) {
       throw mismatch(
           rank,
-          "rank " + rank + " speaks in another start than before; have each rank make one start at"
-              + " a time");
+          "rank " + rank + " takes part in another start than before; make only one start at a"
+              + " time on each rank");
     }
   }
 
@@ -197,7 +197,7 @@ final class StartSteps {
               e.code().number(), e.getMessage() + where, e, e.operation(), e.faultyRanks());
     } catch (TimeoutException e) {
       throw new DeadlineExceededException(
-          "some of " + size + " ranks had not come to step " + step
+          "some of " + size + " ranks had not reached step " + step
               + " of the start when the deadline of " + Deadline.text(until.deadline())
               + " passed: " + e.getMessage() + "; see which of them run, or give more time",
           e);
@@ -228,8 +228,8 @@ final class StartSteps {
     int count = told == null ? 0 : told.size();
     if (count != size) {
       throw new MismatchException(
-          "an all-gather of " + size + " ranks gave what " + count
-              + " have said; give all ranks one size");
+          "an all-gather of " + size + " ranks gave the data of " + count
+              + " ranks; give all ranks the same world size");
     }
     List<Statement> statements = new ArrayList<>(size);
     for (int rank = 0; rank < size; rank++) {
@@ -239,7 +239,8 @@ final class StartSteps {
         throw mismatch(
             rank,
             "what rank " + rank + " says at the start can't be read: " + e.getMessage()
-                + "; have all ranks call the same, and run one version of windlass on all of them");
+                + "; make the same call on all ranks, and run one version of windlass on all of"
+                + " them");
       }
     }
     return statements;

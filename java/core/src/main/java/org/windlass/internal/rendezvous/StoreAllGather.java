@@ -386,8 +386,8 @@ public final class StoreAllGather implements AllGather {
       return missing().late();
     } catch (DeadlineExceededException e) {
       return new DeadlineExceededException(
-          "the deadline passed, and the store at " + store.address() + " did not say which of "
-              + size + " ranks had come");
+          "the deadline passed, and the store at " + store.address() + " did not report which of "
+              + size + " ranks had joined");
     }
   }
 
@@ -405,7 +405,7 @@ public final class StoreAllGather implements AllGather {
 
   private static WindlassException unreadable() {
     return new MismatchException(
-        "what ranks say at the start can't be read; run one version of windlass on all ranks",
+        "the ranks' messages at the start can't be read; run one version of windlass on all ranks",
         List.of(0));
   }
 

@@ -113,7 +113,7 @@ final class Connector {
         return attempt();
       } catch (MalformedException e) {
         throw new InvalidArgumentException(
-            call + ": what listens there is no store of Windlass: " + e.getMessage());
+            call + ": the program that listens there is not a Windlass store: " + e.getMessage());
       } catch (SocketTimeoutException e) {
         if (until.isOver()) {
           break; // the reason of the attempt before says more

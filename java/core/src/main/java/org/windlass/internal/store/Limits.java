@@ -48,7 +48,7 @@ public final class Limits {
   public static void prefix(String prefix) {
     if (!StandardCharsets.UTF_8.newEncoder().canEncode(prefix)) {
       throw new InvalidArgumentException(
-          "a key holds half of a surrogate pair, which is no letter");
+          "a key contains an unpaired surrogate, which UTF-8 can't encode");
     }
     int bytes = bytes(prefix);
     if (bytes > KEY) {
@@ -101,6 +101,6 @@ public final class Limits {
 
   public static ResourceException tooManyKeys() {
     return new ResourceException(
-        "the keys that begin so have more than " + LISTING + " bytes; ask with a longer prefix");
+        "the keys with this prefix have more than " + LISTING + " bytes; ask with a longer prefix");
   }
 }

@@ -181,16 +181,17 @@ public final class StoreServer implements AutoCloseable {
     String place = place(member);
     Session before = ranks.get(place);
     if (before != null && !before.hasSpoken()) {
-      drop(before, "it said nothing, and another connection came for its rank");
+      drop(before, "it sent nothing, and another connection arrived for its rank");
       before = null;
     }
     if (members.size() >= bounds.members()) {
       throw new ResourceException(
-          "the store has " + members.size() + " members, as many as it takes");
+          "the store has " + members.size() + " members, the most that it accepts");
     }
     if (before != null) {
       throw new MismatchException(
-          member + " is connected already, from " + before.peer() + "; two may not have one rank");
+          member + " is connected already, from " + before.peer() + "; two members can't have the"
+              + " same rank");
     }
     strangers.remove(session);
     members.add(session);

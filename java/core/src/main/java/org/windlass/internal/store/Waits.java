@@ -10,7 +10,7 @@ import org.windlass.error.WindlassException;
  * it.
  */
 public final class Waits {
-  public static final String CLOSED = "this way into the store was closed";
+  public static final String CLOSED = "this connection to the store was closed";
 
   private Waits() {}
 

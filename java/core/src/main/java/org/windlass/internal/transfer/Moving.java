@@ -56,8 +56,8 @@ public record Moving(@Nullable DType wire, PlanOptions options) {
     if (unused != null && hasTensors) {
       throw new InvalidArgumentException(
           "register: " + unused
-              + " was called after the last tensor was added; it is of those that are added later:"
-              + " call it before them");
+              + " was called after the last tensor was added, so it has no effect; it applies"
+              + " only to tensors added after it: call it before add");
     }
   }
 

@@ -93,7 +93,7 @@ public final class Targets {
     List<Tensor> known = views.get(name);
     if (known == null) {
       throw new InvalidArgumentException(
-          "tensor: this rank takes nothing of a tensor '" + name + "'");
+          "tensor: this rank receives no part of a tensor '" + name + "'");
     }
     if (known.size() > 1) {
       throw new InvalidArgumentException(
@@ -116,7 +116,7 @@ public final class Targets {
     Stretch stretch = stretches.get(view.memory());
     if (stretch == null || !stretch.holds(view)) {
       throw new InvalidArgumentException(
-          "tensor: " + view + " is no view of what was bound, nor of what lies between");
+          "tensor: " + view + " is not in the memory of the bound views, nor between them");
     }
     return in(half, view);
   }

@@ -43,8 +43,8 @@ public final class Views {
     Target target = Target.loaded();
     if (view.memory().onDevice && target != Target.CUDA) {
       throw new UnsupportedException(
-          call + ": " + name + " (" + view + ") lies in a device's memory, which kernels of target "
-              + target + " don't get at; those of target " + Target.CUDA + " do");
+          call + ": " + name + " (" + view + ") is in a device's memory, which kernels of target "
+              + target + " can't access; kernels of target " + Target.CUDA + " can");
     }
   }
 
