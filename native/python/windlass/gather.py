@@ -40,7 +40,8 @@ class _Head:
 
 def _left(rank: int) -> WindlassException:
     return PeerLostException(
-        f"rank {rank} came to the start and left before all had joined; see what its process says",
+        f"rank {rank} joined the start and left before all ranks had joined; see the output of"
+        " its process",
         [rank])
 
 
@@ -137,8 +138,9 @@ class AllGather:
                 self._store.set(place, value, self._until)
             else:
                 require(self._store.hold(place, value, self._until),
-                        f"another process has come to this start as rank {self._rank} too, and"
-                        " counts as that; two may not have one rank: start all ranks again",
+                        f"another process has joined this start as rank {self._rank} too, and is"
+                        " the one that counts; two processes can't have the same rank: start all"
+                        " ranks again",
                         MismatchException, [self._rank])
             self._held[place] = value
 
@@ -227,8 +229,9 @@ class AllGather:
             [(self._rank, self._size), (rank, head.size)])
         require(its == others,
                 f"rank {one} was started as one of {its} ranks, rank {other} as one of {others};"
-                " give all ranks one size, WINDLASS_WORLD_SIZE or what the launcher sets, and all"
-                " processes as many ranks", MismatchException, [one, other])
+                " set the same world size on all ranks (WINDLASS_WORLD_SIZE, or the launcher's"
+                " variable), and start the same number of ranks in each process",
+                MismatchException, [one, other])
 
     def _missing(self) -> set[int]:
         """Returns the ranks that have said nothing in this round; rank 0 if all have."""
@@ -247,9 +250,9 @@ class AllGather:
         what = f"rank{'s' if len(ranks) > 1 else ''} {listed} of {self._size} had"
         address = self._store.address
         if self._number > 0:
-            return f"{what} come to {address} and not gone on with the others"
+            return f"{what} joined at {address}, but not continued with the others"
         is_local = address.startswith("127.") and not address.startswith("127.0.0.1:")
-        return (f"{what} not come to {address}"
+        return (f"{what} not joined at {address}"
                 + " (which no other host reaches: see /etc/hosts)" * is_local)
 
     def _late(self) -> WindlassException:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Iterable, Mapping
 
 from .encoding import packed
 from .errors import ResourceException, require
@@ -13,10 +13,10 @@ Seen = Mapping[str, "bytes | None"]
 
 
 class Wait:
-    """A wait until one of several keys has another value than before."""
+    """A wait until one of several keys has another value than now. It does not keep the values."""
 
-    def __init__(self, seen: Seen, then: Callable[[str, bytes | None], None]) -> None:
-        self.seen, self.then = seen, then
+    def __init__(self, keys: Iterable[str], then: Callable[[str, bytes | None], None]) -> None:
+        self.keys, self.then = tuple(keys), then
 
 
 class Table:
@@ -39,7 +39,8 @@ class Table:
                 ResourceException)
         self._bytes += more
         self._entries[key] = value, holder
-        self._changed(key, value)
+        if value != before:
+            self._changed(key, value)
 
     def exchange(self, key: str, expected: bytes | None, value: bytes | None) -> bool:
         """Changes a key if it has the expected value. None stands for no value."""
@@ -84,7 +85,7 @@ class Table:
         return wait
 
     def cancel(self, wait: Wait) -> None:
-        for key in wait.seen:
+        for key in wait.keys:
             self._waits[key].pop(wait)
             if not self._waits[key]:
                 del self._waits[key]
@@ -99,6 +100,6 @@ class Table:
         self._changed(key, None)
 
     def _changed(self, key: str, value: bytes | None) -> None:
-        for wait in [each for each in self._waits.get(key, ()) if each.seen[key] != value]:
+        for wait in [*self._waits.get(key, ())]:
             self.cancel(wait)
             wait.then(key, value)

@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Holds the keys of a store with their values, holders and waiters. Only one thread at a time may
- * call it. It does not copy arrays, and callers must not change them.
+ * call it. It does not copy arrays, so callers must not change arrays that they have passed.
  */
 final class Table {
   private final NavigableMap<String, Entry> entries = new TreeMap<>();
@@ -26,18 +26,18 @@ final class Table {
 
   private record Entry(byte[] value, @Nullable Object holder) {}
 
-  /** A wait until one of several keys has another value than before. */
+  /** A wait until one of several keys has another value than now. It does not keep the values. */
   final class Wait {
-    private final Map<String, byte @Nullable []> seen;
+    private final Set<String> keys;
     private final Consumer<Store.Change> then;
 
-    private Wait(Map<String, byte @Nullable []> seen, Consumer<Store.Change> then) {
-      this.seen = seen;
+    private Wait(Set<String> keys, Consumer<Store.Change> then) {
+      this.keys = keys;
       this.then = then;
     }
 
     void cancel() {
-      for (String key : seen.keySet()) {
+      for (String key : keys) {
         Set<Wait> others = waits.get(key);
         if (others != null && others.remove(this) && others.isEmpty()) {
           waits.remove(key);
@@ -109,8 +109,8 @@ final class Table {
 
   /**
    * Calls {@code then} once the value of one of the keys differs from that in {@code seen}, where
-   * null stands for none. The call is made now, or during the call that changes the key. {@code
-   * then} must not change keys.
+   * null means that the key had no value. The call is made now, or during the call that changes the
+   * key. {@code then} must not change keys.
    *
    * @return null if {@code then} was called now
    */
@@ -122,8 +122,8 @@ final class Table {
         return null;
       }
     }
-    Wait wait = new Wait(seen, then);
-    for (String key : seen.keySet()) {
+    Wait wait = new Wait(Set.copyOf(seen.keySet()), then);
+    for (String key : wait.keys) {
       waits.computeIfAbsent(key, any -> new LinkedHashSet<>()).add(wait);
     }
     return wait;
@@ -137,7 +137,9 @@ final class Table {
     }
     bytes += more;
     entries.put(key, new Entry(value, holder));
-    changed(key, value);
+    if (!Arrays.equals(before, value)) {
+      changed(key, value);
+    }
   }
 
   private void remove(String key) {
@@ -151,8 +153,7 @@ final class Table {
     if (parked == null) {
       return;
     }
-    List<Wait> over =
-        parked.stream().filter(wait -> !Arrays.equals(wait.seen.get(key), value)).toList();
+    List<Wait> over = List.copyOf(parked);
     over.forEach(Wait::cancel);
     over.forEach(wait -> wait.then.accept(new Store.Change(key, value)));
   }
