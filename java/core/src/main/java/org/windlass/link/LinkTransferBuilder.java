@@ -432,7 +432,8 @@ public final class LinkTransferBuilder {
         new Offer(checksums, inPlace, (int) links, share.sends, share.receives).encode();
     if (offer.length > Gathered.MOST_BYTES) {
       throw new InvalidArgumentException(
-          "register: the list of this rank's tensors takes " + offer.length + " bytes, of at most "
+          "register: the list of this rank's tensors takes " + offer.length + " bytes, but the"
+              + " limit is "
               + Gathered.MOST_BYTES + "; register them as several transfers");
     }
     return offer;
