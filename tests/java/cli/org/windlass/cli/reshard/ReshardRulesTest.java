@@ -291,8 +291,8 @@ class ReshardRulesTest {
   void aRulesLayoutThatDoesNotFitIsNamedWithItsPlace() throws IOException {
     refused(
         "[{'match':'*','to':'4@3:S1'}]",
-        "[0].to: S1 cuts dimension 1, and tensor \"w\" has 1 dimension; a rule for such tensors"
-            + " before this one",
+        "[0].to: S1 cuts dimension 1, and tensor \"w\" has 1 dimension; before this one, add a"
+            + " rule for such tensors",
         tensor("w", 0, 4));
     refused(
         "[{'match':'*','from':'4:S1'}]",

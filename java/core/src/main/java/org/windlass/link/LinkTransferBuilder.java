@@ -290,7 +290,7 @@ public final class LinkTransferBuilder {
     Link link = share.link;
     if (isSender ? !link.sends() : !link.receives()) {
       throw new InvalidArgumentException(
-          call + ": this rank is no " + (isSender ? "sender" : "receiver") + " of " + link);
+          call + ": this rank is not a " + (isSender ? "sender" : "receiver") + " of " + link);
     }
     String what = call + ": tensor '" + spec.name() + "'";
     Layout layout = link.ranks().linked(what, isSender, spec.layout());
