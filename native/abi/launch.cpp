@@ -205,7 +205,8 @@ class Arguments {
 
   Code findInWindow(const wl_window_t* window, uint64_t bytes, Argument* argument) {
     if (window == nullptr) {
-      return refuse("is memory of this rank alone, and must lie in a window, where peers reach it");
+      return refuse(
+          "is memory that only this rank reaches; it must lie in a window, where peers reach it");
     }
     if (window->group != comm_.comm.groupPointer())
       return refuse("lies in a window of another communicator");

@@ -118,9 +118,9 @@ def sizes():
             comes = Call(members[1 - first], 3 - first, {1 - first: b""})
             for call in (waits, comes):
                 fails(call, windlass.MismatchException, [0, 1],
-                      "rank 0 was started as one of 2 ranks, rank 1 as one of 3; give all ranks one"
-                      " size, WINDLASS_WORLD_SIZE or what the launcher sets, and all processes as"
-                      " many ranks")
+                      "rank 0 was started as one of 2 ranks, rank 1 as one of 3; set the same"
+                      " world size on all ranks (WINDLASS_WORLD_SIZE, or the launcher's"
+                      " variable), and start the same number of ranks in each process")
 
 
 def one_rank_twice():
@@ -129,8 +129,8 @@ def one_rank_twice():
         waits = [Call(members[rank], 3, {rank: b"%d" % rank}) for rank in (0, 1)]
         time.sleep(0.1)
         fails(Call(other, 3, {1: b""}), windlass.MismatchException, [1],
-              "another process has come to this start as rank 1 too, and counts as that; two may"
-              " not have one rank: start all ranks again")
+              "another process has joined this start as rank 1 too, and is the one that counts;"
+              " two processes can't have the same rank: start all ranks again")
         other.close()
         assert members[2].gather(3, {2: b"2"}, False, Deadline(30)) == [b"0", b"1", b"2"]
         assert [call.end() for call in waits] == [[b"0", b"1", b"2"]] * 2
@@ -165,7 +165,7 @@ def held_rank():
             member(at, 1, 2)
             raise SystemExit("two have one rank")
         except windlass.MismatchException as e:
-            assert "rank 1 is connected already; two may not have one rank" in str(e), e
+            assert "rank 1 is connected already; two members can't have the same rank" in str(e), e
         try:
             silent.get("a", Deadline(30))
             raise SystemExit("it was not replaced")
@@ -208,7 +208,8 @@ def leaves():
         waits = Call(members[0], 3, {0: b""})
         time.sleep(0.1)
         members[2].close()
-        text = "rank 2 came to the start and left before all had joined; see what its process says"
+        text = ("rank 2 joined the start and left before all ranks had joined; see the output of"
+                " its process")
         time.sleep(0.5)
         fails(Call(members[1], 3, {1: b""}), windlass.PeerLostException, [2], text)
         fails(waits, windlass.PeerLostException, [2], text)
@@ -229,7 +230,7 @@ def late():
         calls = [Call(members[0], 4, {0: b""}, seconds=0.5), Call(members[1], 4, {1: b""})]
         for call in calls:
             fails(call, windlass.DeadlineExceededException, [2, 3],
-                  "ranks 2, 3 of 4 had not come to %s:%d when the deadline passed; see why they did"
+                  "ranks 2, 3 of 4 had not joined at %s:%d when the deadline passed; see why they did"
                   " not start, or give more time" % at.address)
         assert 0.4 < time.monotonic() - begin < 3
 
@@ -241,7 +242,7 @@ def behind():
         calls = [Call(each, 2, {rank: b""}) for rank, each in enumerate(members)]
         assert all(call.end() == [b"", b""] for call in calls)
         fails(Call(members[1], 2, {1: b""}, seconds=0.5), windlass.DeadlineExceededException, [0],
-              "rank 0 of 2 had come to %s:%d and not gone on with the others when the deadline"
+              "rank 0 of 2 had joined at %s:%d, but not continued with the others when the deadline"
               " passed; see whether their processes are stopped, or give more time" % at.address)
     logging.getLogger("windlass").removeHandler(log)
     assert len(log.lines) == 1 and "so far; the start waits for 0." in log.lines[0], log.lines
@@ -281,7 +282,7 @@ def closes():
         closing = threading.Thread(target=at.close)
         closing.start()
         for call in waits:
-            fails(call, windlass.PeerLostException, [0], "rank 0 came to the start and left")
+            fails(call, windlass.PeerLostException, [0], "rank 0 joined the start and left")
         for each in members:
             each.close()
         closing.join()
@@ -470,7 +471,7 @@ def replaced():
             time.sleep(0.001)
         calls = [Call(members[rank], 3, {rank: b""}) for rank in (0, 1)]
         for call in (again, *calls):
-            fails(call, windlass.PeerLostException, [2], "rank 2 came to the start and left")
+            fails(call, windlass.PeerLostException, [2], "rank 2 joined the start and left")
 
 
 def stale():
@@ -481,7 +482,7 @@ def stale():
         members[1].start.quit()  # the others are busy
         members[1].start = None
         fails(Call(members[1], 3, {1: b"new"}, seconds=0.5), windlass.DeadlineExceededException,
-              [0], "rank 0 of 3 had not come")
+              [0], "rank 0 of 3 had not joined")
 
 
 def failed_before():
@@ -504,7 +505,7 @@ def much_twice():
         waits = Call(members[1], 2, {1: b"b"})
         time.sleep(0.1)
         fails(Call(other, 2, {1: bytes(700_000)}), windlass.MismatchException, [1],
-              "another process has come to this start as rank 1 too")
+              "another process has joined this start as rank 1 too")
         assert members[0].gather(2, {0: b"a"}, False, Deadline(30)) == waits.end() == [b"a", b"b"]
         other.close()
 
@@ -517,7 +518,7 @@ def shared_rank():
                             + packed("aa", b"b", b"c"), Deadline(30))
         call = Call(members[0], 4, {0: b"a"}, seconds=10.0)
         fails(call, windlass.MismatchException, [2],
-              "another process has come to this start as rank 2 too")
+              "another process has joined this start as rank 2 too")
 
 
 def unreadable():

@@ -43,14 +43,15 @@ class _Head:
 
 def _left(rank: int) -> WindlassException:
     return PeerLostException(
-        f"rank {rank} came to the start and left before all had joined; see what its process says",
+        f"rank {rank} joined the start and left before all ranks had joined; see the output of"
+        " its process",
         [rank])
 
 
 def _another_process(rank: int) -> WindlassException:
     return MismatchException(
-        f"another process has come to this start as rank {rank} too, and counts as that; two may"
-        " not have one rank: start all ranks again", [rank])
+        f"another process has joined this start as rank {rank} too, and is the one that counts; two"
+        " processes can't have the same rank: start all ranks again", [rank])
 
 
 def _failure(value: bytes) -> WindlassException:
@@ -245,8 +246,9 @@ class AllGather:
             [(self._rank, self._size), (rank, head.size)])
         require(its == others,
                 f"rank {one} was started as one of {its} ranks, rank {other} as one of {others};"
-                " give all ranks one size, WINDLASS_WORLD_SIZE or what the launcher sets, and all"
-                " processes as many ranks", MismatchException, [one, other])
+                " set the same world size on all ranks (WINDLASS_WORLD_SIZE, or the launcher's"
+                " variable), and start the same number of ranks in each process",
+                MismatchException, [one, other])
 
     def _missing(self) -> set[int]:
         """Returns the ranks that have said nothing in this round; rank 0 if all have."""
@@ -265,9 +267,9 @@ class AllGather:
         what = f"rank{'s' if len(ranks) > 1 else ''} {listed} of {self._size} had"
         address = self._store.address
         if self._number > 0:
-            return f"{what} come to {address} and not gone on with the others"
+            return f"{what} joined at {address}, but not continued with the others"
         is_local = address.startswith("127.") and not address.startswith("127.0.0.1:")
-        return (f"{what} not come to {address}"
+        return (f"{what} not joined at {address}"
                 + " (which no other host reaches: see /etc/hosts)" * is_local)
 
     def _late(self) -> WindlassException:

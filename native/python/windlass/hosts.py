@@ -28,7 +28,7 @@ class Host:
         seconds = float(silence) if re.fullmatch("[0-9]{1,4}([.][0-9]{1,3})?", silence) else -1
         require(seconds == 0 or seconds >= 0.5,
                 f"WINDLASS_HOST_SILENCE is '{printable(silence)}'; it must be seconds, from 0.5"
-                " to 9999.999, or 0, which lets a host be silent")
+                " to 9999.999, or 0 for no limit")
         self.silence_ns = round(seconds * 1e9)
 
 
@@ -46,7 +46,7 @@ class Arrival(collections.namedtuple(
                 cpus = re.search("^Cpus_allowed_list:(.*)", file.read(), re.MULTILINE)
             boot_id = read_boot_id()
         except OSError as e:
-            raise UnsupportedException(f"/proc doesn't tell of this host: {e}", [rank]) from e
+            raise UnsupportedException(f"/proc doesn't identify this host: {e}", [rank]) from e
         process = own_process()
         return Arrival(
             library_version(), rank, native().wl_target().decode("ascii"), boot_id,
@@ -114,8 +114,8 @@ class Hosts:
             if (first.host, first.pid_namespace) != place:
                 raise MismatchException(
                     f"ranks {first.rank} and {each.rank} both have WINDLASS_HOST '{each.named}',"
-                    " and live on different machines, or in different pid namespaces; give those of"
-                    " each a name of their own, or none", [first.rank, each.rank])
+                    " and live on different machines, or in different pid namespaces; give each"
+                    " machine a name of its own, or none", [first.rank, each.rank])
             self.numbers.append(number)
 
     def are_several(self) -> bool:

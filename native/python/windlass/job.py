@@ -35,7 +35,7 @@ _JOINED, _AGAIN, _FAILED = 0, 1, 2  # outcomes of one attempt to connect, the wo
 def _require_name(what, name):
     require(isinstance(name, str) and name and "/" not in name and name.isprintable()
             and len(name.encode("utf-8")) <= 64,
-            f"{what} is {name!r}; it must have 1 to 64 bytes of characters that print, and no"
+            f"{what} is {name!r}; it must have 1 to 64 bytes of printable characters, without a"
             " slash")
 
 
@@ -113,10 +113,10 @@ class _LinkSearch:
                 calls = self._store.await_other(self._path + "calls", calls, self._until)
             except DeadlineExceededException as e:
                 raise DeadlineExceededException(
-                    f"link '{self._link_name}': no job receives it here that is not linked"
-                    f" already, at the store at {self._store.address}, when the deadline passed;"
-                    " see whether the other job runs, connects there by that name, with the same"
-                    " token where it has one, and has the other role") from e
+                    f"link '{self._link_name}': no job receives it here that is not linked yet,"
+                    f" at the store at {self._store.address}, when the deadline passed;"
+                    " check that the other job runs, connects to the same store with the same"
+                    " link name and token, and has the other role") from e
 
     def _become_source(self):
         """Waits until no other job sends on the link."""
@@ -291,8 +291,8 @@ class Job(Scope):
                 " instead")
         setting = self._environment.get("WINDLASS_LINK_RENDEZVOUS", "")
         require(setting,
-                "WINDLASS_LINK_RENDEZVOUS is not set, and nothing else says where jobs connect; set"
-                " it to one name for all of them, such as WINDLASS_LINK_RENDEZVOUS=demo, or to"
+                "WINDLASS_LINK_RENDEZVOUS is not set, so it is unknown where jobs connect; set it"
+                " to the same name in all jobs, such as WINDLASS_LINK_RENDEZVOUS=demo, or to"
                 " HOST:PORT with WINDLASS_TOKEN_FILE")
         if "://" in setting:
             raise UnsupportedException(

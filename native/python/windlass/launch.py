@@ -106,7 +106,7 @@ class LaunchEnvironment:
         self._both(rank, other)
         require(self._get(rank) == self._get(other),
                 f"{rank} is {self._get(rank)!r}, and {other} is {self._get(other)!r}: one launcher"
-                " runs inside another; unset the variables of the one not meant")
+                " runs inside another; unset the variables of the launcher that should not count")
 
     def _number(self, name: str, least: int, most: int) -> int:
         text = self._get(name)
@@ -192,7 +192,7 @@ class RendezvousFile:
             return "is no %s, or a link to one" % ("folder" if is_folder else "file")
         if found.st_uid != os.geteuid():
             return f"belongs to user {found.st_uid}"
-        return "is open to others than its owner" if found.st_mode & 0o077 else None
+        return "is accessible to other users than its owner" if found.st_mode & 0o077 else None
 
     @classmethod
     def _folder(cls, environment: Mapping[str, str]) -> str:
@@ -221,7 +221,7 @@ class RendezvousFile:
             with open(os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
                 text = self._TEXT.fullmatch(file.read(512))
             if not text or not 1 <= int(text[2]) <= 65535:
-                return None, "says nothing that this version of Windlass can read"
+                return None, "has no content that this version of Windlass can read"
             host = str(ipaddress.ip_address(text[1].decode("ascii")))
         except FileNotFoundError:
             return None, "is not there"
@@ -248,7 +248,7 @@ class RendezvousFile:
     def write(self, address: Address, token: bytes) -> None:
         """Tells other processes the address and the token until `close`."""
         require(not self._read()[0],
-                f"a process starts a job of this name already, and says so in {self.path}; give"
+                f"a process already starts a job of this name, according to {self.path}; give"
                 " each job a name of its own by WINDLASS_JOB", ResourceException)
         text = b"windlass rendezvous 2\nstore %s %d\ntoken %s\nprocess %d %d\n" % (
             address[0].encode("ascii"), address[1], token.hex().encode("ascii"),

@@ -200,7 +200,7 @@ class Link(Scope):
                 return False
         self._raise_on_all(
             AbortedException.code, [self._senders],
-            f"the receivers have asked for a version, and don't answer to version {version}, which"
+            f"the receivers have asked for a version, but don't answer to version {version}, which"
             f" they were offered; see whether rank {self._senders} is stopped")
 
     def _announce(self, version, registration):

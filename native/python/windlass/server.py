@@ -303,7 +303,7 @@ class StoreServer:
         other = self._ranks.get(session.member)
         if other is not None:
             require(not other.has_spoken(),
-                    f"rank {rank} is connected already; two may not have one rank",
+                    f"rank {rank} is connected already; two members can't have the same rank",
                     MismatchException)
             self._drop(other)  # it may be held by somebody who has no token
         self._strangers.pop(session, None)

@@ -92,8 +92,8 @@ class _Steps:
     def _read(rank: int, data: bytes) -> tuple[uuid.UUID, str, WindlassException | None, bytes]:
         """Returns member, step, failure and value of what a rank says."""
         with reading(f"what rank {rank} says at the start",
-                     "; have all ranks call the same, and run one version of windlass on all of"
-                     " them", [rank]):
+                     "; make the same call on all ranks, and run one version of windlass on all"
+                     " of them", [rank]):
             reader = Reader(data)
             member, step, kind = reader.fields("guB")
             expect(kind <= 1, f"it has kind {kind}")
@@ -110,10 +110,10 @@ class _Steps:
         for rank, (member, its_step, *_) in enumerate(said):
             require(its_step == step,
                     f"rank {rank} is at step {printable(its_step)} of its start, rank {self._rank}"
-                    f" at {step}; have all ranks start anew together", MismatchException, [rank])
+                    f" at {step}; start all ranks again together", MismatchException, [rank])
             require(self._members is None or member == self._members[rank],
-                    f"rank {rank} speaks in another start than before; have each rank make one"
-                    " start at a time", MismatchException, [rank])
+                    f"rank {rank} takes part in another start than before; make only one start at"
+                    " a time on each rank", MismatchException, [rank])
         self._members = members
 
 
@@ -197,7 +197,7 @@ def _attach(maker: Arrival, rank: int, number: int, inode: int, group: c_void_p)
     try:
         if native().wl_file_inode(file) != inode:
             raise ResourceException(
-                f"process {maker.pid} has given up this start, and has other memory by now")
+                f"process {maker.pid} has given up this start, and has made new memory since")
         invoke("wl_group_attach", file, byref(group))
     finally:
         if rank != maker.rank:

@@ -156,7 +156,7 @@ class Store:
                 return
             except Malformed as e:
                 raise InvalidArgumentException(
-                    f"{who}: what listens there is no store of Windlass: {e}") from e
+                    f"{who}: the program that listens there is not a Windlass store: {e}") from e
             except WindlassException as e:
                 raise WindlassException.of(e.code, f"{who}: {e}") from e
             except OSError as e:

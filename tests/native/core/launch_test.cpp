@@ -201,7 +201,7 @@ TEST(LaunchArguments, AreHeldAgainstTheTable) {
                   words.tensor(WL_F32, in, {8}).tensor(WL_F32, out, {8}, w);
                   words.scalar(WL_I64, int64_t{1});
                 });
-  expectRefused("argument 1, out, is memory of this rank alone, and must lie in a window",
+  expectRefused("argument 1, out, is memory that only this rank reaches; it must lie in a window",
                 [&](Words& words, Window, float* out) {
                   words.tensor(WL_F32, in, {8}).tensor(WL_F32, out, {8});
                 });

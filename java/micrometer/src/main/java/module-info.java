@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Shows what communicators, links and followers do as meters of Micrometer. */
+/** Shows the activity of communicators, links and followers as meters of Micrometer. */
 @SuppressWarnings({"requires-automatic", "requires-transitive-automatic"}) // named by its manifest
 module org.windlass.micrometer {
   requires transitive micrometer.core;

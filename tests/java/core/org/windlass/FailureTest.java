@@ -57,7 +57,7 @@ class FailureTest {
                       }))
           .isInstanceOf(AbortedException.class)
           .hasMessageContaining(" is in all-reduce #")
-          .hasMessageContaining(", and rank " + missing + ", whose body has returned, never came to it")
+          .hasMessageContaining(", and rank " + missing + ", whose body has returned, never entered it")
           .satisfies(failure -> assertThat(faultyRanks(failure)).containsExactly(missing));
     }
   }
@@ -75,7 +75,7 @@ class FailureTest {
                       }))
           .isInstanceOf(AbortedException.class)
           .hasMessageContaining(" is in barrier #")
-          .hasMessageContaining(", and rank 1, whose body has returned, never came to it");
+          .hasMessageContaining(", and rank 1, whose body has returned, never entered it");
     }
   }
 
@@ -96,7 +96,7 @@ class FailureTest {
                       }))
           .isInstanceOf(AbortedException.class)
           .hasMessageContaining("of the group's ranks, rank 1 is in barrier #")
-          .hasMessageContaining(", and rank 3, whose body has returned, never came to it");
+          .hasMessageContaining(", and rank 3, whose body has returned, never entered it");
     } finally {
       for (Communicator each : kept) {
         each.close();

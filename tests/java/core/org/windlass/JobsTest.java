@@ -369,7 +369,7 @@ class JobsTest {
         other.rank(1).await("has 3");
         one.rank(0).await("has 3");
         owner.rank(0).signal("STOP");
-        trainer.rank(0).await("none that comes is seen for now");
+        trainer.rank(0).await("new followers can't be found at the moment");
         for (Launched follower : List.of(one, other)) {
           // Versions that are sent from now on. A send that waited for the store would last SOON.
           long version = lastVersion(follower.last().said());

@@ -451,7 +451,7 @@ class LifetimeTest {
       stop.set(true);
       run.join();
     }
-    LogRecord record = leak(records, "A run fails, and waits for ranks that are still inside: rank 1");
+    LogRecord record = leak(records, "A run has failed, but waits for ranks whose code still runs: rank 1");
     assertThat(record.getMessage())
         .contains("Failed so far: java.lang.IllegalStateException: disk on fire")
         .doesNotContain("rank 0", "rank 2 at");

@@ -206,7 +206,7 @@ class MeetTest {
       assertThat(failure)
           .isInstanceOf(DeadlineExceededException.class)
           .asString()
-          .contains("some of 3 ranks had not come to step arrive", "the table has a free chair");
+          .contains("some of 3 ranks had not reached step arrive", "the table has a free chair");
     }
     assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(LONG);
   }
@@ -267,7 +267,7 @@ class MeetTest {
     assertThat(meet(few, SHORT).get(1))
         .isInstanceOf(MismatchException.class)
         .asString()
-        .contains("an all-gather of 2 ranks gave what 1 have said");
+        .contains("an all-gather of 2 ranks gave the data of 1 ranks");
 
     List<Seat> twins = seats(2);
     twins.set(1, twins.get(1).reading(all -> List.of(all.get(0), all.get(0))));
@@ -310,7 +310,7 @@ class MeetTest {
     assertThat(meet(seats, SHORT).get(0))
         .isInstanceOf(UnsupportedException.class)
         .asString()
-        .contains("ranks 0 and 1 live in one process", "have one load it for both");
+        .contains("ranks 0 and 1 are in one process", "load it once for both");
   }
 
   @Test

@@ -106,7 +106,7 @@ class OverlapTest {
                 assertThatThrownBy(() -> ends.rankFromParent(none))
                     .isInstanceOf(InvalidArgumentException.class)
                     .hasMessage(
-                        "rankFromParent: rank " + none + " is no member; the members are ranks ["
+                        "rankFromParent: rank " + none + " is not a member; the members are ranks ["
                             + last + "]");
               }
             }

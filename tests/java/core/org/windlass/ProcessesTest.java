@@ -121,7 +121,7 @@ class ProcessesTest {
       killed.await("starts");
       Thread.sleep(500);
       killed.kill(); // while both wait for rank 2
-      assertThat(first.ended()).contains("failed: ranks 1, 2 of 3 had not come to");
+      assertThat(first.ended()).contains("failed: ranks 1, 2 of 3 had not joined at");
     }
   }
 

@@ -172,7 +172,7 @@ class StartTest {
       assertMissing(failure, 2);
       assertThat(failure)
           .hasMessage(
-              "rank 2 of 4 had not come to " + address + " when the deadline passed;"
+              "rank 2 of 4 had not joined at " + address + " when the deadline passed;"
                   + " see why they did not start, or give more time");
     }
     assertStarts(4);
@@ -189,7 +189,7 @@ class StartTest {
         assertMissing(failure, 1);
       }
       assertThat(failures(new Rank(1, 2).at(store)).get(0))
-          .hasMessageStartingWith("rank 0 of 2 had not come to ");
+          .hasMessageStartingWith("rank 0 of 2 had not joined at ");
       assertStarts(2, rank -> rank.at(store));
       List<WindlassException> twice =
           failures(new Rank(0, 2).at(store), new Rank(0, 2).at(store));
@@ -281,7 +281,7 @@ class StartTest {
     assertThat(refused)
         .isInstanceOf(MismatchException.class)
         .hasMessageContaining("is connected already, from 127.0.0.1:")
-        .hasMessageContaining("two may not have one rank");
+        .hasMessageContaining("two members can't have the same rank");
   }
 
   /**
@@ -343,7 +343,7 @@ class StartTest {
         .filteredOn(MismatchException.class::isInstance)
         .singleElement()
         .asString()
-        .contains("two may not have one rank");
+        .contains("two members can't have the same rank");
   }
 
   @Test

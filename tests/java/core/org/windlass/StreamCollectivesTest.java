@@ -51,8 +51,7 @@ class StreamCollectivesTest {
             assertThatThrownBy(() -> comm.onStream(0).allReduce(tensor, ReduceOp.SUM))
                 .isInstanceOf(UnsupportedException.class)
                 .hasMessage(
-                    "allReduce on a stream: kernels of target sim run on no stream; those of target"
-                        + " cuda do");
+                    "allReduce on a stream: kernels of target sim don't run on streams; kernels of target cuda do");
             comm.barrier();
           });
     }
@@ -208,8 +207,8 @@ class StreamCollectivesTest {
       Communicator comm, StreamCollectives stream, Tensor in, Tensor out) {
     assertThatThrownBy(() -> stream.allReduce(in, onDevice(out), ReduceOp.SUM))
         .isInstanceOf(UnsupportedException.class)
-        .hasMessageStartingWith("allReduce on a stream: in (i32[1000]) lies in the host's memory")
-        .hasMessageContaining("copy it to a device's first");
+        .hasMessageStartingWith("allReduce on a stream: in (i32[1000]) is in the host's memory")
+        .hasMessageContaining("copy it to a device first");
     assertThatThrownBy(() -> stream.allReduce(onDevice(in), out, ReduceOp.SUM))
         .isInstanceOf(UnsupportedException.class)
         .hasMessageStartingWith("allReduce on a stream: out (i32[1000])");

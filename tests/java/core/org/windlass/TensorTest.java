@@ -256,7 +256,7 @@ class TensorTest {
       assertThatThrownBy(() -> tensor.copyFrom(new int[2]))
           .isInstanceOf(InvalidArgumentException.class)
           .hasMessage(
-              "copyFrom: values has 32-bit integer elements, which don't carry dtype " + each[0]
+              "copyFrom: values has 32-bit integer elements, which can't be copied to a tensor of dtype " + each[0]
                   + "; use " + each[1]);
     }
   }

@@ -397,7 +397,7 @@ class WrongCallsTest {
         () -> RANK.launch(shift, f32(9), out, 1));
     invalid(
         "a plain tensor where peers write",
-        what + "1, out, is memory of this rank alone, and must lie in a window",
+        what + "1, out, is memory that only this rank reaches; it must lie in a window",
         () -> RANK.launch(shift, in, f32(8), 1));
     invalid(
         "a window of another communicator",

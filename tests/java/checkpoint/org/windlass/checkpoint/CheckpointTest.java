@@ -387,10 +387,10 @@ class CheckpointTest {
             "tensor \"a\".parts: 2:S0 and 3:S0 are not on the same ranks"),
         arguments(
             parts("0,\"extents\":[4,2]", ",\"padded\":[8]"),
-            "tensor \"a\": padded is [8], which does not hold the shape [6], or stands beside parts"),
+            "tensor \"a\": padded is [8] and there are parts, which are not padded"),
         arguments(
             "{\"version\":1,\"tensors\":{\"a\":{\"shape\":[6],\"padded\":[5]}}}",
-            "tensor \"a\": padded is [5], which does not hold the shape [6]"));
+            "tensor \"a\": padded is [5], which is smaller than shape [6]"));
   }
 
   private static String parts(String dim, String more) {

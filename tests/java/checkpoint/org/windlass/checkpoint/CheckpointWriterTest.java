@@ -88,7 +88,7 @@ class CheckpointWriterTest {
       assertThat(file.tensor("x").getLong(0)).isEqualTo(7);
       assertThat(file.tensor("y").getLong(0)).isEqualTo(8);
     }
-    String other = "x.safetensors: is not the file of these tensors";
+    String other = "x.safetensors: has another header than that of these tensors";
     refused(() -> SafetensorsWriter.open(path, two, Map.of()), other);
     refused(() -> SafetensorsWriter.open(path, ONE_BYTE, Map.of("a", "b")), other);
     Path none = folder.resolve("none.safetensors");
@@ -144,7 +144,7 @@ class CheckpointWriterTest {
         refused(() -> new LayoutFile(Map.of(name, entry)).encode(), "tensor");
       }
       for (Map<String, String> metadata : List.of(Map.of("\ud800", ""), Map.of("", "\ud800"))) {
-        refused(() -> writer.file("a.safetensors", ONE_BYTE, metadata), "half a surrogate pair");
+        refused(() -> writer.file("a.safetensors", ONE_BYTE, metadata), "an unpaired surrogate");
       }
     }
     assertThat(names()).isEmpty();
@@ -446,7 +446,7 @@ class CheckpointWriterTest {
     try (FileSystem files = FileSystems.newFileSystem(archive, Map.of("create", "true"))) {
       assertThatThrownBy(() -> CheckpointWriter.begin(files.getPath("out"), false))
           .isInstanceOf(InvalidArgumentException.class)
-          .hasMessageContaining("out: is a path of jar; a checkpoint is written to");
+          .hasMessageContaining("out: is a path of jar; checkpoints can only be written to");
     }
   }
 

@@ -112,8 +112,8 @@ class SafetensorsHeaderTest {
             4,
             "which does not fit 63 bits"),
         // Offsets.
-        arguments(tensor("\"U8\"", "[4]", "[0]"), 4, "data_offsets [0] are not a begin and an end"),
-        arguments(tensor("\"U8\"", "[4]", "[0,4,8]"), 4, "are not a begin and an end"),
+        arguments(tensor("\"U8\"", "[4]", "[0]"), 4, "data_offsets [0] are not two numbers, begin and end"),
+        arguments(tensor("\"U8\"", "[4]", "[0,4,8]"), 4, "are not two numbers, begin and end"),
         arguments(tensor("\"U8\"", "[4]", "{}"), 4, "data_offsets is an object, not a list"),
         arguments(tensor("\"U8\"", "[4]", "[4,0]"), 4, "data_offsets [4, 0] end before they begin"),
         arguments(tensor("\"U8\"", "[4]", "[-4,0]"), 4, "data_offsets[0] is -4, which is negative"),
@@ -127,12 +127,12 @@ class SafetensorsHeaderTest {
                 + "[4294967296, 4294967296] as U8 overflows"),
         arguments(
             tensor("\"F64\"", "[1152921504606846976]", "[0,0]"), 0, "as F64 overflows"),
-        arguments(tensor("\"F4\"", "[3]", "[0,2]"), 2, "takes 12 bits, which is no whole number of bytes"),
+        arguments(tensor("\"F4\"", "[3]", "[0,2]"), 2, "takes 12 bits, which is not a whole number of bytes"),
         arguments(tensor("\"F6_E2M3\"", "[2]", "[0,2]"), 2, "takes 12 bits"),
         // The cover of the data.
         arguments(tensor("\"U8\"", "[4]", "[0,4]"), 3, "reach past the file's 3 bytes of data"),
         arguments(tensor("\"U8\"", "[4]", "[0,4]"), 5, "the tensors end at byte 4 of 5 bytes of data"),
-        arguments(tensor("\"U8\"", "[4]", "[1,5]"), 5, "leaves a hole after byte 0"),
+        arguments(tensor("\"U8\"", "[4]", "[1,5]"), 5, "leaves a gap after byte 0"),
         arguments("{}", 1, "the tensors end at byte 0 of 1 bytes of data"),
         arguments(
             "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},"
@@ -148,7 +148,7 @@ class SafetensorsHeaderTest {
             "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},"
                 + "\"b\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[5,9]}}",
             9,
-            "tensor \"b\": begins at byte 5 and leaves a hole after byte 4"),
+            "tensor \"b\": begins at byte 5 and leaves a gap after byte 4"),
         arguments(
             "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},"
                 + "\"b\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[2,2]}}",

@@ -96,11 +96,10 @@ class ExpertCallsTest {
           assertThatThrownBy(() -> ExpertParallel.open(comm, own))
               .isInstanceOf(InvalidArgumentException.class)
               .hasMessage(
-                  "experts: rank 1 has hidden 16, rank 0 has hidden 8; all ranks open them with the"
-                      + " same options");
+                  "experts: rank 1 has hidden 16, rank 0 has hidden 8; open them with the same options on all ranks");
           assertThatThrownBy(() -> ExpertParallel.open(comm, ExpertOptions.of(3, 1, 1, 1, DType.F32)))
               .hasMessage(
-                  "experts: there are 3 for 2 ranks; it must be a multiple of the ranks");
+                  "experts: there are 3 for 2 ranks; the number must be a multiple of the number of ranks");
           assertThatThrownBy(
                   () -> ExpertParallel.open(comm, ExpertOptions.of(4, 2, 8, 3, DType.I32)))
               .isInstanceOf(UnsupportedException.class)
@@ -109,8 +108,8 @@ class ExpertCallsTest {
                   () -> ExpertParallel.open(comm, ExpertOptions.of(8192, 64, 1, 1 << 22, DType.F32)
                               .withAlignment(1 << 20)))
               .isInstanceOf(InvalidArgumentException.class)
-              .hasMessageContaining("up to 4831834112 rows can come to a rank")
-              .hasMessageContaining("say how many with withRows");
+              .hasMessageContaining("up to 4831834112 rows can arrive at a rank")
+              .hasMessageContaining("set the number of rows with withRows");
           assertThatThrownBy(() -> ExpertOptions.of(2, 8, 8, 3, DType.F32))
               .hasMessage("experts: topK is 8; it must lie in [1, 2]");
           assertThatThrownBy(() -> ExpertOptions.of(4, 2, 8, Long.MAX_VALUE, DType.F32))
@@ -159,7 +158,7 @@ class ExpertCallsTest {
             experts.dispatch(second, tokens, ids, null);
             assertThatThrownBy(() -> experts.combine(first, tokens))
                 .isInstanceOf(InvalidArgumentException.class)
-                .hasMessageContaining("rows hold what a dispatch by another routing brought since");
+                .hasMessageContaining("rows hold the data of a later dispatch by another routing");
             experts.combine(second, tokens);
             others.dispatch(elsewhere, tokens, ids, null);
             assertThatThrownBy(
@@ -224,7 +223,7 @@ class ExpertCallsTest {
               refused(experts, routing, Tensor.allocate(DType.F32, 2, 8), ids, "[2, 2] of i64");
               Tensor tokens = Tensor.allocate(DType.F32, 3, 8);
               refused(experts, routing, tokens, Tensor.allocate(DType.F32, 3, 2), "weights come behind");
-              refused(experts, foreign, tokens, ids, "routing is of other experts");
+              refused(experts, foreign, tokens, ids, "routing belongs to other experts");
               Tensor many = Tensor.allocate(DType.F32, 4, 8);
               Tensor of4 = Tensor.allocate(DType.I64, 4, 2).fill(-1L);
               refused(experts, routing, many, of4, "brings 4 tokens; it has room for 3");

@@ -390,7 +390,7 @@ class HostsTest {
         for (int process = 0; process < 2; process++) {
           start(processes, hosts, process, "refused", Map.of());
         }
-        String named = "rank 2 of 3 had not come to " + processes.address();
+        String named = "rank 2 of 3 had not joined at " + processes.address();
         for (Processes.Rank rank : processes.all()) {
           said.add(rank.ended());
         }

@@ -219,7 +219,7 @@ class LaunchEnvironmentTest {
         arguments("RANK=4294967296 WORLD_SIZE=4", "RANK is '4294967296'"),
         arguments("RANK=0 WORLD_SIZE=0", "WORLD_SIZE is '0'; it must be a number from 1 to 4096"),
         arguments("RANK=0 WORLD_SIZE=4097", "WORLD_SIZE is '4097'"),
-        arguments("RANK=4 WORLD_SIZE=4", "RANK is '4', and WORLD_SIZE is '4'; a rank lies below"),
+        arguments("RANK=4 WORLD_SIZE=4", "RANK is '4', and WORLD_SIZE is '4'; a rank must be less"),
         arguments(rank + "LOCAL_RANK=2", "LOCAL_RANK is '2', and WORLD_SIZE is '2'"),
         arguments(rank + "LOCAL_RANK=1 LOCAL_WORLD_SIZE=1", "and LOCAL_WORLD_SIZE is '1'"),
         arguments(

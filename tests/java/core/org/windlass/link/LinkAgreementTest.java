@@ -185,7 +185,7 @@ class LinkAgreementTest {
               LinkTransferBuilder builder = link.transferBuilder();
               if (comm.rank() >= 2) {
                 assertThatThrownBy(() -> fits(builder, 0))
-                    .hasMessageContaining("this rank is no sender");
+                    .hasMessageContaining("this rank is not a sender");
                 assertThatThrownBy(() -> builder.into("w", SQUARE, f32(8, 4), SENT))
                     .hasMessageContaining("holds rank 0, which is no receiver");
                 assertThatThrownBy(() -> builder.into("w", SQUARE, f32(8, 8), Layout.parse("2@2:P")))
@@ -197,7 +197,7 @@ class LinkAgreementTest {
                 assertThatThrownBy(builder::register).hasMessageContaining("overlaps");
               } else {
                 assertThatThrownBy(() -> builder.into("w", SQUARE, f32(8, 4), TAKEN))
-                    .hasMessageContaining("this rank is no receiver");
+                    .hasMessageContaining("this rank is not a receiver");
                 assertThatThrownBy(() -> builder.add("w", SQUARE, null, SENT))
                     .isInstanceOf(NullPointerException.class)
                     .hasMessageContaining("source of tensor 'w' is null");

@@ -337,7 +337,7 @@ class LinkTest {
                 .hasMessageContaining("no version has arrived");
             assertThatThrownBy(() -> transfer.tensor("v"))
                 .isInstanceOf(InvalidArgumentException.class)
-                .hasMessageContaining("this rank takes nothing of a tensor 'v'");
+                .hasMessageContaining("this rank receives no part of a tensor 'v'");
             Tensor before = null;
             for (long version = 1; version <= 4; version++) {
               transfer.receive(version);

@@ -321,7 +321,7 @@ class LinkTransferBuilderTest {
                 builder.add("w", SHAPE, own, layout).and(also);
                 assertThatThrownBy(() -> builder.add("w", SHAPE, own, layout))
                     .isInstanceOf(InvalidArgumentException.class)
-                    .hasMessageContaining("a tensor is of one link");
+                    .hasMessageContaining("a tensor belongs to one link");
                 assertThatThrownBy(() -> builder.add("v", SHAPE, own))
                     .isInstanceOf(InvalidArgumentException.class)
                     .hasMessageContaining("has no layout of its own");

@@ -289,8 +289,8 @@ class CommContextsTest {
           assertThatThrownBy(contexts::close)
               .isInstanceOf(InvalidArgumentException.class)
               .hasMessage(
-                  "close: not stored were host tensor \"first\", host tensor \"second\"; call"
-                      + " storeToHost() before it");
+                  "close: not stored were host tensor \"first\", host tensor \"second\"; call storeToHost() before"
+                      + " close");
           contexts.close();
         });
   }

@@ -105,7 +105,7 @@ class RefusedContextsTest {
               .isInstanceOf(MismatchException.class)
               .hasMessage(
                   "open: ranks want slots in different memory: rank 0 in that of hosts, rank 1 in"
-                      + " that of devices; have all call open, or all openOnDevices");
+                      + " that of devices; call open on all ranks, or openOnDevices on all ranks");
           assertThat(comm.failure()).isEmpty();
           CommContexts contexts = manifest.open(comm, hosts);
           contexts.storeToHost();
@@ -168,13 +168,13 @@ class RefusedContextsTest {
           ranks,
           "host tensor \""
               + name
-              + "\" is asked for by no slot: those with load_from_host or store_to_host are "
+              + "\" is not asked for by any slot; the slots with load_from_host or store_to_host are "
               + asking,
           rank -> right(rank).and(name, Tensor.allocate(DType.U8, 8)));
     }
     invalid(
         ranks,
-        "host tensor \"out\" of group \"a\" is asked for by no slot: those with load_from_host or"
+        "host tensor \"out\" of group \"a\" is not asked for by any slot; the slots with load_from_host or"
             + " store_to_host are "
             + asking,
         rank -> right(rank).and("a", "out", Tensor.allocate(DType.U8, 4)));

@@ -132,8 +132,8 @@ class DeviceTensorTest {
               assertThatThrownBy(() -> use.of(comm, window, onDevice(4)))
                   .isInstanceOf(UnsupportedException.class)
                   .hasMessageStartingWith(says)
-                  .hasMessageContaining("lies in a device's memory")
-                  .hasMessageContaining("copy it to a host tensor by the device's own calls");
+                  .hasMessageContaining("is in a device's memory")
+                  .hasMessageContaining("copy it to a host tensor with the device's own calls");
               comm.barrier();
             }
           });
@@ -172,8 +172,8 @@ class DeviceTensorTest {
               assertThatThrownBy(() -> use.of(comm, window, onDevice(4)))
                   .isInstanceOf(UnsupportedException.class)
                   .hasMessage(
-                      says + " lies in a device's memory, which kernels of target sim don't get at;"
-                          + " those of target cuda do");
+                      says + " is in a device's memory, which kernels of target sim can't access;"
+                          + " kernels of target cuda can");
               comm.barrier();
             }
           });

@@ -56,7 +56,8 @@ class LinkSpeedsTest {
     refused("{\"within\": 3}", "within is 3, not an object");
     refused("{\"within\": {}}", "within.GBps is missing, in 10^9 bytes a second");
     refused("{\"within\": {\"GBps\": 1, \"us\": 1}}", "within: the key \"us\" is unknown; known are GBps");
-    refused("{\"between\": {\"GBps\": 0}}", "between.GBps is 0.0; it is a byte a second, 1e-9, or more");
+    refused("{\"between\": {\"GBps\": 0}}", "between.GBps is 0.0; it must be at least 1e-9, which is one byte a"
+        + " second");
     refused("{\"between\": {\"GBps\": 1e-320}}", "between.GBps is 1.0E-320; it is a byte");
     refused("{\"between\": {\"GBps\": -1}}", "between.GBps is -1, which is negative");
     refused("{\"between\": {\"GBps\": 1e400}}", "between.GBps is 1e400, which is too large");

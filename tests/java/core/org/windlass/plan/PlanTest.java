@@ -461,7 +461,7 @@ class PlanTest {
     long[] shape = {4};
     refused(
         UnsupportedException.class,
-        "i32 do not reduce by avg",
+        "i32 can't be reduced by avg",
         () -> Plan.of(from, to, shape, DType.I32));
     refused(
         UnsupportedException.class,

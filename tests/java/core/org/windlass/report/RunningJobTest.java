@@ -507,7 +507,7 @@ class RunningJobTest {
       assertThatThrownBy(
               () -> RunningJob.at("127.0.0.1:" + server.getLocalPort(), token, SOON))
           .isInstanceOf(InvalidArgumentException.class)
-          .hasMessageContaining("what listens there is no store of Windlass");
+          .hasMessageContaining("the program that listens there is not a Windlass store");
       answer.join();
     }
   }

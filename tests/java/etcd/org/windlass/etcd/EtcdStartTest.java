@@ -111,7 +111,7 @@ class EtcdStartTest {
       FutureTask<WindlassException> zero =
           StoreTest.start(() -> refusal(variables(address, 0, "alone"), now));
       WindlassException one = refusal(variables(address, 1, "another"), limit);
-      String missing = "rank 1 of 2 had not come to " + address;
+      String missing = "rank 1 of 2 had not joined at " + address;
       boolean isReached =
           zero.get().getMessage().contains(missing) && one.getMessage().contains("rank 0");
       if (!isReached && limit.compareTo(LONG) < 0) {

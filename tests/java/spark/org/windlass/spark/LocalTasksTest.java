@@ -170,7 +170,7 @@ class LocalTasksTest {
     for (Throwable failure : FAILURES.values()) {
       assertThat(failure)
           .isInstanceOf(DeadlineExceededException.class)
-          .hasMessageContaining("some of 4 ranks had not come to step arrive")
+          .hasMessageContaining("some of 4 ranks had not reached step arrive")
           .hasMessageContaining("not all tasks of stage ");
     }
     awaitNoThreadOfStarts();
@@ -210,7 +210,7 @@ class LocalTasksTest {
       assertThat(failure)
           .isInstanceOf(MismatchException.class)
           .hasMessageContaining("what rank 3 says at the start can't be read")
-          .hasMessageContaining("have all ranks call the same");
+          .hasMessageContaining("make the same call on all ranks");
     }
   }
 

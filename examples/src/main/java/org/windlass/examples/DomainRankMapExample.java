@@ -74,7 +74,7 @@ public final class DomainRankMapExample {
     try {
       found = domain.rankFromParent(rank);
     } catch (InvalidArgumentException e) {
-      return; // rankFromParent: rank 1 is no member; the members are ranks [3, 0, 2]
+      return; // rankFromParent: rank 1 is not a member; the members are ranks [3, 0, 2]
     }
     throw new VerificationFailedException("rank " + rank + ", no member, has rank " + found);
   }

@@ -8,8 +8,8 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Named;
 
 /**
- * Selects how a collective moves its bytes. The results are the same, except that the rings of an
- * all-reduce add in another order.
+ * Selects the way in which a collective moves its bytes. The results are the same, except that the
+ * rings of an all-reduce add in another order.
  */
 public enum Algorithm {
   /** The fastest algorithm for the operation on this machine. */
@@ -24,7 +24,10 @@ public enum Algorithm {
   ONE_PHASE(4),
   /** All-reduce: every rank reduces its share of all inputs and writes the result to every rank. */
   TWO_PHASE(5),
-  /** All-reduce: partial sums, then results, pass from rank to rank. Needs at most 128 ranks. */
+  /**
+   * All-reduce: each rank passes partial sums, and then results, to the next rank. Needs at most
+   * 128 ranks.
+   */
   RING(6),
   /** All-reduce: like {@link #RING}, with half of the elements in each direction. */
   BIDIRECTIONAL_RING(7);

@@ -13,12 +13,16 @@ import org.windlass.kernel.Target;
 /**
  * Checks the arguments that the native side does not see. These include null, read-only and strided
  * tensors, and tensors with different dtypes in one call. They also include the window of a tensor
- * and the lengths of lists. If all are valid, a check is a few comparisons of fields.
+ * and the lengths of lists. If all arguments are valid, a check costs only a few comparisons of
+ * fields.
  */
 final class Arguments {
   private Arguments() {}
 
-  /** Throws for wrong tensors of a collective. A tensor may be null if this rank has none. */
+  /**
+   * Throws for wrong tensors of a collective. A tensor is null if the operation does not use it on
+   * this rank.
+   */
   static void buffers(int operation, @Nullable Tensor in, @Nullable Tensor out) {
     if ((in != null && !in.contiguous)
         || (out != null && (!out.contiguous || out.memory.readOnly))
@@ -52,8 +56,8 @@ final class Arguments {
     Target target = Target.loaded();
     if (target != Target.CUDA) {
       throw new UnsupportedException(
-          what + ": " + name + " (" + tensor + ") lies in a device's memory, which kernels of target "
-              + target + " don't get at; those of target " + Target.CUDA + " do");
+          what + ": " + name + " (" + tensor + ") is in a device's memory, which kernels of target "
+              + target + " can't access; kernels of target " + Target.CUDA + " can");
     }
   }
 
@@ -67,7 +71,7 @@ final class Arguments {
     if (Target.loaded() != Target.CUDA) {
       throw new UnsupportedException(
           call(operation) + " on a stream: kernels of target " + Target.loaded()
-              + " run on no stream; those of target " + Target.CUDA + " do");
+              + " don't run on streams; kernels of target " + Target.CUDA + " do");
     }
     buffers(operation, in, out);
     requireDeviceMemory(operation, "in", in);
@@ -85,8 +89,8 @@ final class Arguments {
   private static void requireDeviceMemory(int operation, String name, @Nullable Tensor tensor) {
     if (tensor != null && tensor.numel > 0 && !tensor.memory.onDevice) {
       throw new UnsupportedException(
-          call(operation) + " on a stream: " + name + " (" + tensor + ") lies in the host's memory; copy it to a"
-              + " device's first, or call the communicator's own " + call(operation));
+          call(operation) + " on a stream: " + name + " (" + tensor + ") is in the host's memory;"
+              + " copy it to a device first, or call the communicator's own " + call(operation));
     }
   }
 
@@ -126,7 +130,7 @@ final class Arguments {
       throw refused(
           what,
           partName + " is " + part + ", " + wholeName + " " + whole
-              + "; they must have one shape, but for dim " + dim);
+              + "; they must have the same shape, except in dim " + dim);
     }
     long rows = 1;
     for (int d = 0; d < dim; d++) {
@@ -144,7 +148,7 @@ final class Arguments {
     }
   }
 
-  /** Throws for a wrong tensor of a send or a receive. */
+  /** Throws if the tensor of a send or a receive is wrong. */
   static void message(String what, boolean sends, Tensor tensor) {
     if (!Objects.requireNonNull(tensor, "tensor").contiguous
         || tensor.memory.onDevice
@@ -157,11 +161,14 @@ final class Arguments {
     }
   }
 
-  /** Throws for wrong sides of a transfer between local memory and a peer's part of a window. */
+  /**
+   * Throws if one of the tensors of a one-sided transfer is wrong: the local one, or the one in a
+   * peer's part of a window.
+   */
   static void oneSided(String what, Window window, Tensor local, DistributedTensor remote) {
     Objects.requireNonNull(local, "local");
     if (Objects.requireNonNull(remote, "remote").window() != window) {
-      throw refused(what, "remote (" + remote + ") lies in another window");
+      throw refused(what, "remote (" + remote + ") is in another window");
     }
   }
 

@@ -14,15 +14,18 @@ import org.windlass.internal.call.Endpoint;
 /**
  * The collectives of Java arrays among {@link Collectives}. They are a convenience for small data.
  * Each call copies the array once to native memory, runs the operation of the same name on tensors,
- * and copies the result once to an array. {@code float[]} is f32, {@code double[]} f64, {@code
- * int[]} i32 and {@code long[]} i64.
+ * and copies the result once to an array. The dtype of {@code float[]} is f32, of {@code double[]}
+ * f64, of {@code int[]} i32 and of {@code long[]} i64.
  *
- * <p>All ranks pass arrays of one type and length, or get a {@link MismatchException}. The {@code
- * byte[]} forms are the exception: ranks pass different lengths, up to {@link #MOST_BYTES}. They
- * exchange the lengths first, so they take twice the deadline at most.
+ * <p>All ranks must pass arrays of the same type and length; otherwise they get a {@link
+ * MismatchException}. Only in the {@code byte[]} forms, the lengths may differ between ranks, up to
+ * {@link #MOST_BYTES}. These forms exchange the lengths first, so they may take up to twice the
+ * deadline.
  */
 public abstract sealed class ArrayCollectives extends Reductions permits Collectives {
-  /** The most bytes that a rank may pass to {@link #broadcast(byte[], int)}, for example. */
+  /**
+   * Largest number of bytes that a rank may pass to {@link #broadcast(byte[], int)}, for example.
+   */
   public static final int MOST_BYTES = 1 << 26;
 
   ArrayCollectives(Endpoint endpoint, long deadlineNs, @Nullable Object owner) {
@@ -92,8 +95,8 @@ public abstract sealed class ArrayCollectives extends Reductions permits Collect
   /**
    * Returns this rank's part of the reduction of {@code values} over all ranks.
    *
-   * @param values a multiple of {@link Collectives#size()} elements; part {@code r} is for rank
-   *     {@code r}
+   * @param values the array to reduce. Its length is a multiple of {@link Collectives#size()}; part
+   *     {@code r} of the result is for rank {@code r}
    */
   public final float[] reduceScatter(float[] values, ReduceOp op) {
     return scattered(values, op);
@@ -118,7 +121,7 @@ public abstract sealed class ArrayCollectives extends Reductions permits Collect
    * Sends part {@code r} of {@code values} to rank {@code r}. Returns the parts that this rank
    * receives, in rank order.
    *
-   * @param values a multiple of {@link Collectives#size()} elements
+   * @param values the array to send, whose length is a multiple of {@link Collectives#size()}
    */
   public final float[] allToAll(float[] values) {
     return apart(values, ArrayCopy.length(values), tensors()::allToAll);
@@ -207,7 +210,10 @@ public abstract sealed class ArrayCollectives extends Reductions permits Collect
     return value;
   }
 
-  /** Returns the length that a rank states. Another version of Windlass may have another limit. */
+  /**
+   * Returns the length that a rank has sent. Checks it, since another version of Windlass may have
+   * another limit.
+   */
   private static int agreed(int rank, long length) {
     if (length < 0 || length > MOST_BYTES) {
       throw new InvalidArgumentException(
@@ -244,7 +250,9 @@ public abstract sealed class ArrayCollectives extends Reductions permits Collect
     }
   }
 
-  /** Returns an array of {@code length} elements that {@code run} has made of {@code values}. */
+  /**
+   * Returns an array of {@code length} elements with the output of {@code run} for {@code values}.
+   */
   @SuppressWarnings("unchecked") // made of the class of values
   private static <A> A apart(A values, int length, BiConsumer<Tensor, Tensor> run) {
     A result = (A) Array.newInstance(values.getClass().getComponentType(), length);

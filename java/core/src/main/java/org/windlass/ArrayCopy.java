@@ -16,13 +16,14 @@ import org.windlass.internal.Shapes;
 
 /**
  * Copies elements between Java arrays and tensors. float and double elements are cast. Integer
- * arrays hold the bits of a dtype of the same width. Elements of a contiguous tensor that need no
- * cast are copied once. Others go through a staging buffer of limited size.
+ * arrays hold the bits of a dtype of the same width. If a tensor is contiguous and its elements
+ * need no cast, the elements are copied once. Otherwise they are copied through a staging buffer of
+ * limited size.
  */
 final class ArrayCopy {
   private static final int STAGING_BYTES = 64 << 10;
 
-  /** Most bytes of a tensor that are copied at a time without a staging buffer. */
+  /** Largest number of bytes that are copied at a time without a staging buffer. */
   private static final int STRAIGHT_BYTES = 1 << 30;
 
   private static final Map<Class<?>, DType> DTYPES =
@@ -72,8 +73,8 @@ final class ArrayCopy {
   }
 
   /**
-   * Throws unless an array fits a tensor. Returns the dtype of the staging buffer: the array's if
-   * elements are cast, or the tensor's if bits are copied.
+   * Throws unless an array fits a tensor. Returns the dtype of the staging buffer: the array's
+   * dtype if elements are cast, or the tensor's dtype if bits are copied.
    */
   private static DType check(String what, Tensor tensor, Object values) {
     int length = length(values);
@@ -86,7 +87,8 @@ final class ArrayCopy {
     if (!fits) {
       throw new InvalidArgumentException(
           what + ": values has " + (like.isFloating() ? "floating" : like.bits() + "-bit integer")
-              + " elements, which don't carry dtype " + dtype + "; use " + arrayOf(dtype));
+              + " elements, which can't be copied to a tensor of dtype " + dtype
+              + "; use " + arrayOf(dtype));
     }
     if (length != tensor.numel) {
       throw new InvalidArgumentException(

@@ -18,9 +18,9 @@ final class Collective {
   private Collective() {}
 
   /**
-   * Enqueues the operation that the endpoint's call describes on a stream. Its tensors stay pinned
-   * until it is over. If a CUDA graph has captured it, they stay pinned as long as the communicator
-   * exists.
+   * Enqueues the operation that the endpoint's call describes on a stream. The tensors stay pinned
+   * until the operation is over. If a CUDA graph has captured it, they stay pinned as long as the
+   * communicator exists.
    *
    * @param in null if this rank reads nothing
    * @param out null if this rank writes nothing
@@ -42,9 +42,9 @@ final class Collective {
   }
 
   /**
-   * Begins a call of {@code thread}; no other thread can then begin one. Pins the tensors, and
-   * describes them in the endpoint's call. {@code in} or {@code out} is null if this rank reads or
-   * writes nothing.
+   * Begins a call of {@code thread}; while it lasts, no other thread can begin a call. Pins the
+   * tensors, and describes them in the endpoint's call. {@code in} or {@code out} is null if this
+   * rank reads or writes nothing.
    */
   static CallStruct begin(
       Endpoint own,

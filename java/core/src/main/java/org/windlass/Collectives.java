@@ -18,16 +18,16 @@ import org.windlass.kernel.Kernel;
 
 /**
  * Runs the operations of one rank under one deadline. A {@link Communicator} uses its own deadline.
- * {@link Communicator#withDeadline} returns an object with another one.
+ * {@link Communicator#withDeadline} returns an object with another deadline.
  *
  * <p>Tensors are contiguous and have the same dtype on all ranks. They have the same size too,
- * except in operations that take lists of counts. Such a list has a number of elements for each
- * rank. The caller may change it once the call has returned. Tensors may be plain or distributed.
- * Tensors must not overlap, except if the operation documents how it works in place.
+ * except in operations that take lists of counts. Such a list contains, for each rank, a number of
+ * elements. The caller may change it once the call has returned. Tensors may be plain or
+ * distributed. Tensors must not overlap, except if the operation documents how it works in place.
  *
  * <p>Reductions combine ranks in ascending order. They compute f16, bf16 and f8 in f32, and round
- * once. Integers wrap. Max and min return NaN if any rank has it. So the result has the same bits
- * in every run.
+ * once. Integers wrap. Max and min return NaN if any rank has a NaN. So the result has the same
+ * bits in every run.
  */
 public sealed class Collectives extends ArrayCollectives
     permits Communicator, StreamCollectives.Enqueued {
@@ -58,8 +58,8 @@ public sealed class Collectives extends ArrayCollectives
 
   /**
    * Sends part {@code r} of {@code in} to rank {@code r}, and receives the part from rank {@code s}
-   * into part {@code s} of {@code out}. A tensor has {@link #size()} parts, which are equal numbers
-   * of consecutive elements.
+   * into part {@code s} of {@code out}. A tensor consists of {@link #size()} parts. A part is a
+   * range of consecutive elements, and all parts have the same number of them.
    */
   public final void allToAll(Tensor in, Tensor out) {
     allToAll(in, out, Algorithm.AUTO);
@@ -85,8 +85,8 @@ public sealed class Collectives extends ArrayCollectives
   /**
    * Copies {@code in} of rank {@code root} to {@code out} of every rank.
    *
-   * @param in read only on the root; may be null on other ranks. In place, the root's {@code in} is
-   *     its {@code out}
+   * @param in read only on the root; may be null on other ranks. To broadcast in place, the root
+   *     passes the same tensor as {@code in} and {@code out}
    */
   public final void broadcast(@Nullable Tensor in, Tensor out, int root) {
     broadcast(in, out, root, Algorithm.AUTO);
@@ -106,8 +106,8 @@ public sealed class Collectives extends ArrayCollectives
 
   /**
    * Copies {@code in} of rank {@code s} to part {@code s} of {@code out} on every rank. {@code out}
-   * has {@link #size()} times as many elements as {@code in}. In place, {@code in} is this rank's
-   * own part of {@code out}.
+   * has {@link #size()} times as many elements as {@code in}. To gather in place, pass this rank's
+   * own part of {@code out} as {@code in}.
    */
   public final void allGather(Tensor in, Tensor out) {
     run(Native.WL_OP_ALL_GATHER, given(in, "in"), given(out, "out"), 0, 0, 0, 0, 0);
@@ -116,8 +116,8 @@ public sealed class Collectives extends ArrayCollectives
   /**
    * Joins {@code in} of all ranks along dimension {@code dim}, in rank order, and writes the result
    * to {@code out} on every rank. Dimension 0 is the same as {@link #allGather(Tensor, Tensor)}.
-   * Dimension 1 joins matrices by their columns: those of rank {@code s} begin at column {@code s *
-   * columns}.
+   * Dimension 1 joins matrices by their columns: the columns of rank {@code s} begin at column
+   * {@code s * columns}.
    *
    * @param in the same shape on every rank; not in place unless {@code dim} is 0
    * @param out the shape of {@code in}, except that {@code dim} is {@link #size()} times as long
@@ -132,9 +132,9 @@ public sealed class Collectives extends ArrayCollectives
   /**
    * Copies part {@code r} of {@code in} on {@code root} to {@code out} of rank {@code r}.
    *
-   * @param in {@link #size()} times as many elements as {@code out}. It is read only on the root
-   *     and may be null on other ranks. In place, the root's {@code out} is its own part of {@code
-   *     in}
+   * @param in tensor with {@link #size()} times as many elements as {@code out}. It is read only on
+   *     the root and may be null on other ranks. To scatter in place, the root passes its own part
+   *     of {@code in} as {@code out}
    */
   public final void scatter(@Nullable Tensor in, Tensor out, int root) {
     Tensor from = rank() == root ? given(in, "in") : null;
@@ -144,9 +144,9 @@ public sealed class Collectives extends ArrayCollectives
   /**
    * Copies {@code in} of rank {@code s} to part {@code s} of {@code out} on {@code root}.
    *
-   * @param out {@link #size()} times as many elements as {@code in}. It is written only on the root
-   *     and may be null on other ranks. In place, the root's {@code in} is its own part of {@code
-   *     out}
+   * @param out tensor with {@link #size()} times as many elements as {@code in}. It is written only
+   *     on the root and may be null on other ranks. To gather in place, the root passes its own
+   *     part of {@code out} as {@code in}
    */
   public final void gather(Tensor in, @Nullable Tensor out, int root) {
     Tensor to = rank() == root ? given(out, "out") : null;
@@ -159,8 +159,8 @@ public sealed class Collectives extends ArrayCollectives
    * {@code s} arrive in {@code out}, one block after the other. Either tensor may be larger than
    * its blocks.
    *
-   * @throws MismatchException on every rank, if a rank sends a peer another number of elements than
-   *     the peer expects; no data has arrived from that rank
+   * @throws MismatchException on every rank, if the number of elements that a rank sends to a peer
+   *     differs from the number that the peer expects; no data has arrived from that rank
    */
   public final void allToAllv(Tensor in, long[] sendCounts, Tensor out, long[] receiveCounts) {
     Arguments.buffers(Native.WL_OP_ALL_TO_ALL_V, given(in, "in"), given(out, "out"));
@@ -192,12 +192,12 @@ public sealed class Collectives extends ArrayCollectives
   }
 
   /**
-   * Runs {@link #allToAllv(Tensor, long[], Tensor, long[])} if ranks don't know how much they
-   * receive, for example when tokens go to experts.
+   * Works like {@link #allToAllv(Tensor, long[], Tensor, long[])}, but ranks need not know how many
+   * elements they receive, for example when tokens go to experts.
    *
    * @param out large enough for all received elements. If it is too small on any rank, every rank
-   *     gets an {@link InvalidArgumentException} with that rank and the required size. Then no data
-   *     has moved, and the ranks may call again
+   *     gets an {@link InvalidArgumentException} that names that rank and the required size; no
+   *     data has moved, and the ranks may call again
    * @return the number of elements received from each rank
    */
   public final long[] allToAllv(Tensor in, long[] sendCounts, Tensor out) {
@@ -222,8 +222,8 @@ public sealed class Collectives extends ArrayCollectives
   }
 
   /**
-   * Copies {@code in} of all ranks, in ascending rank, to {@code out} on every rank. In place,
-   * {@code in} is this rank's own part of {@code out}.
+   * Copies {@code in} of all ranks, in ascending rank, to {@code out} on every rank. To gather in
+   * place, pass this rank's own part of {@code out} as {@code in}.
    *
    * @param counts the number of elements of each rank's {@code in}; the same on every rank
    */
@@ -235,7 +235,7 @@ public sealed class Collectives extends ArrayCollectives
 
   /**
    * Reduces {@code in} of all ranks, and divides the result among {@code out} of all ranks, in
-   * ascending rank. In place, {@code out} is this rank's own part of {@code in}.
+   * ascending rank. To reduce in place, pass this rank's own part of {@code in} as {@code out}.
    *
    * @param counts the number of elements of each rank's {@code out}; the same on every rank
    */
@@ -275,18 +275,18 @@ public sealed class Collectives extends ArrayCollectives
    * Submits {@code call} and returns at once. {@code call} runs operations of the object that it
    * receives: {@code comm.runAsync(c -> c.allReduce(gradients, ReduceOp.SUM))}.
    *
-   * <p>In each communicator, each rank has one thread for these calls, made on first use. It runs
-   * them in the order in which they were submitted. An operation that is called directly waits
-   * until all calls submitted before it are over. So ranks must agree on the order of calls within
-   * a communicator, but not across communicators. A deadline counts from the start of an operation,
-   * not while it is queued.
+   * <p>In each communicator, each rank has one thread for these calls. It starts with the first
+   * call. It runs them in the order in which they were submitted. An operation that is called
+   * directly waits until all calls submitted before it are over. So ranks must agree on the order
+   * of calls within a communicator, but not across communicators. The deadline of an operation
+   * begins when the operation starts, not while it is queued.
    *
-   * <p>If {@code call} throws, {@link Operation#await} throws the same. Later calls still run,
-   * unless the communicator is dead. When the communicator is closed or dies, queued calls fail
-   * with that failure and never run.
+   * <p>If {@code call} throws, {@link Operation#await} throws the same exception. Later calls still
+   * run, unless the communicator is dead. When the communicator is closed or dies, queued calls
+   * fail for the same reason and never run.
    *
-   * <p>Tensors that {@code call} refers to are kept reachable. If one is closed before an operation
-   * on it has begun, the operation fails with {@link ClosedException}.
+   * <p>The tensors to which {@code call} refers are kept reachable. If one is closed before an
+   * operation on it has begun, the operation fails with {@link ClosedException}.
    */
   public final Operation<Void> runAsync(Consumer<? super Collectives> call) {
     Objects.requireNonNull(call, "call");
@@ -311,8 +311,8 @@ public sealed class Collectives extends ArrayCollectives
    * Runs {@code kernel} of a library, on every rank with the same dtypes, shapes and scalars. The
    * kernel's author documents its effect. {@link Kernel#toString} lists its parameters.
    *
-   * <p>A deadline, an abort or the loss of a peer ends a kernel that waits for a peer. If a kernel
-   * never leaves a phase, its rank hangs, and nothing ends it.
+   * <p>If a kernel waits for a peer, a deadline, an abort or the loss of the peer ends it. If a
+   * kernel never leaves one of its phases, its rank hangs, and only ending the process stops it.
    *
    * @param arguments for each parameter of the kernel, a contiguous {@link Tensor} or a scalar. A
    *     scalar is an {@link Integer} (i32), a {@link Long} (i64), a {@link Float} (f32) or a {@link
@@ -385,7 +385,7 @@ public sealed class Collectives extends ArrayCollectives
     Reference.reachabilityFence(owner);
   }
 
-  /** Runs {@code call}, which makes several calls, without a queued call between them. */
+  /** Runs {@code call}, which makes several calls. No queued call runs between them. */
   final <T> T inOrder(Supplier<T> call) {
     return endpoint.mustHandOff(Thread.currentThread()) ? endpoint.handOff(call) : call.get();
   }

@@ -37,22 +37,22 @@ import org.windlass.report.Report;
  * Connects one rank to the ranks that joined the same communicator. If it fails for one rank, it
  * fails for all of them.
  *
- * <p>Operations are collective: every rank calls the same ones in the same order. The exception is
- * the operations of a {@link Window}, which one rank calls without the others. Only one thread at a
- * time may call operations on a rank. {@link #abort}, {@link #close} and the queries are legal from
- * any thread at any time. When an operation returns, its outputs are complete and its inputs may be
- * changed or freed.
+ * <p>Operations are collective: every rank calls the same operations in the same order. The
+ * exception is the operations of a {@link Window}, which one rank calls without the others. Only
+ * one thread at a time may call operations on a rank. {@link #abort}, {@link #close} and the
+ * queries are legal from any thread at any time. When an operation returns, its outputs are
+ * complete and its inputs may be changed or freed.
  *
  * <p>An operation takes no longer than its deadline. The communicator is dead after {@link
  * DeadlineExceededException}, {@link PeerLostException}, {@link AbortedException}, {@link
  * MismatchException} or {@link DeviceException}. Every further operation then throws the same
  * exception, and {@link #shrink} makes a new communicator of the live ranks. If a thread is
- * interrupted in a blocking operation, it leaves with an AbortedException, and its interrupt flag
- * is set.
+ * interrupted in a blocking operation, the operation throws an AbortedException, and the thread's
+ * interrupt flag is set.
  *
  * <p>Before a rank uses data of a peer, it checks that the peer called the same operation. A rank
  * that waits for no peer, such as the root of a small broadcast, may return normally despite a
- * mismatch. Then the next operation or {@link #close} throws the MismatchException.
+ * mismatch. In this case, the next operation or {@link #close} throws the MismatchException.
  *
  * <p>An operation runs on its caller's thread. A platform thread of the communicator runs
  * operations submitted by {@link #runAsync}. It also runs operations called from a virtual or
@@ -126,10 +126,13 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    *
    * @param options the same on all ranks; cores 0 means the cores that all ranks together may use
    * @param deadline time limit for all ranks to join
-   * @throws DeadlineExceededException if some ranks have not joined; it names them
-   * @throws InvalidArgumentException if the environment has no launcher's variables, or wrong ones
-   * @throws ResourceException if rank 0 can't announce the rendezvous, or does so for another job
-   * @throws MismatchException if ranks run different versions, or ask for different options
+   * @throws DeadlineExceededException if some ranks have not joined; the message names them
+   * @throws InvalidArgumentException if the environment has no variables of a launcher, or wrong
+   *     ones
+   * @throws ResourceException if rank 0 can't announce the rendezvous, or has announced it for
+   *     another job
+   * @throws MismatchException if ranks run different versions of Windlass, or pass different
+   *     options
    * @throws UnsupportedException if ranks are on several hosts, and one of these has no UCX or none
    *     of the networks that its settings name
    */
@@ -149,11 +152,11 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    * @param options the same on all ranks; cores 0 means the cores that all ranks together may use
    * @param deadline time limit for all ranks to join
    * @throws DeadlineExceededException if some ranks have not joined
-   * @throws MismatchException if ranks run different versions, ask for different options, or send
-   *     messages that are not part of a start
+   * @throws MismatchException if ranks run different versions of Windlass, pass different options,
+   *     or send messages that are not part of a start
    * @throws UnsupportedException if ranks are on several hosts, and one of these has no UCX or none
-   *     of the networks that its settings name. Also if ranks of one process use different class
-   *     loaders, or the native library does not load for one of them
+   *     of the networks that its settings name. It is also thrown if ranks of one process use
+   *     different class loaders, or the native library does not load for one of them
    */
   public static Communicator meet(
       Rendezvous rendezvous, CommunicatorOptions options, Duration deadline) {
@@ -205,13 +208,13 @@ public final class Communicator extends Collectives implements AutoCloseable, En
 
   /**
    * Collective. Makes a window of {@code bytes} bytes in the memory of every rank's device, zeroed.
-   * If all ranks share a device, collectives use its tensors without a copy; otherwise they copy
-   * them. Calls such as {@link Window#put} move elements between these tensors and tensors of the
-   * host or of a device.
+   * If all ranks share a device, collectives use the window's tensors without a copy; otherwise
+   * they copy these tensors. Calls such as {@link Window#put} move elements between these tensors
+   * and tensors of the host or of a device.
    *
-   * @throws UnsupportedException if callers can't have tensors on the target's devices, as they can
-   *     with {@code cuda}. Also if devices can't access each other, or if ranks are in several
-   *     processes, since those can't share a device's memory
+   * @throws UnsupportedException if the target, unlike {@code cuda}, offers callers no tensors on
+   *     its devices. It is also thrown if devices can't access each other, or if ranks are in
+   *     several processes, since processes can't share a device's memory
    * @throws ResourceException if a device has too little memory; the message has the requested and
    *     the free size
    */
@@ -226,9 +229,9 @@ public final class Communicator extends Collectives implements AutoCloseable, En
 
   /**
    * Collective. Makes a pool of {@code bytes} bytes on every rank, in whole pages. Each rank
-   * allocates tensors from its part without the others. The processes of all ranks on its host map
-   * that part. The pool uses memory only for allocated tensors, so it may be as large as the
-   * tensors' maximum total size.
+   * allocates tensors from its part, without calls by the other ranks. The processes of all ranks
+   * on its host map that part. The pool uses memory only for allocated tensors, so it may be as
+   * large as the tensors' maximum total size.
    *
    * @param bytes 1 or more
    */
@@ -242,8 +245,9 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Collective. Ranks of the same color form a new communicator. There they are ordered by key,
-   * then by their rank here. It fails and is closed independently of this one.
+   * Collective. Ranks of the same color form a new communicator. In the new communicator, ranks are
+   * ordered by key, then by their rank in this communicator. The new communicator fails and is
+   * closed independently of this one.
    *
    * @param color 0 or more; a rank with a negative color takes part but joins nothing
    * @return null for a negative color
@@ -313,7 +317,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
       throw new InvalidArgumentException(
           members.isEmpty()
               ? "rankFromParent: " + this + " was made from no other communicator"
-              : "rankFromParent: rank " + parentRank + " is no member; the members are ranks "
+              : "rankFromParent: rank " + parentRank + " is not a member; the members are ranks "
                   + members);
     }
     return rank;
@@ -321,11 +325,11 @@ public final class Communicator extends Collectives implements AutoCloseable, En
 
   /**
    * Makes a new communicator of the live ranks after a failure. Ranks keep their order. Every live
-   * rank calls it, whatever failure it got. The call does not wait for ranks that died or closed.
-   * It continues once all other live ranks have called, or the deadline of one of them has passed.
-   * So a stopped process delays it until the deadline, but a dead process does not. If a rank dies
-   * during the call or can't take part, the others agree again without it. This may take some
-   * seconds beyond the deadline.
+   * rank calls it, whichever exception it got. The call does not wait for ranks that died or have
+   * closed the communicator. It continues once all other live ranks have called it, or once the
+   * deadline of one of them has passed. So a stopped process delays the call until the deadline,
+   * but a dead process does not. If a rank dies during the call or can't take part, the other ranks
+   * agree again without that rank. This may take some seconds beyond the deadline.
    *
    * <p>Across hosts, if another failure occurs during the call, some ranks may get a new
    * communicator that has already failed. Its next call throws {@link PeerLostException} or {@link
@@ -333,16 +337,16 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    * each side with its own communicator. If only one side may continue, choose the one whose {@link
    * #size} is more than half of this communicator's.
    *
-   * <p>The new communicator has no windows. Make the windows that you need again. This communicator
-   * stays dead. Close it and the objects in its windows once you no longer need them. After {@link
-   * DeadlineExceededException} the call may be repeated.
+   * <p>The new communicator has no windows. If you need windows, make new ones. This communicator
+   * stays dead. Close this communicator and the objects in its windows once you no longer need
+   * them. After {@link DeadlineExceededException} the call may be repeated.
    *
    * @param deadline time limit for ranks that neither called nor died. It must be the same on all
-   *     ranks. It must be longer than an operation's, so that all ranks have learned of the failure
-   *     by then
+   *     ranks. It must be longer than the deadline of an operation, so that all ranks have learned
+   *     of the failure before this limit
    * @throws AbortedException if the others continued without this rank, which had not called by
-   *     their deadline. Every later call on this communicator throws the same, and writes of this
-   *     rank no longer reach the others
+   *     their deadline. Every later call on this communicator throws the same exception, and writes
+   *     of this rank no longer reach the other ranks
    * @throws InvalidArgumentException if the communicator is not dead ({@link #abort} ends it), or
    *     this rank has already shrunk it
    * @throws ResourceException if this process has too little memory or too few files; the other
@@ -360,7 +364,10 @@ public final class Communicator extends Collectives implements AutoCloseable, En
     }
   }
 
-  /** Makes a communicator by {@code nativeCall}. Returns null if that returns no handle. */
+  /**
+   * Makes a communicator by {@code nativeCall}. Returns null if {@code nativeCall} returns no
+   * handle.
+   */
   @Nullable Communicator join(String maker, Natives.Call nativeCall) {
     long handle = call(nativeCall);
     return handle == 0 ? null : adopt(maker, handle);
@@ -404,8 +411,8 @@ public final class Communicator extends Collectives implements AutoCloseable, En
 
   /**
    * Calls {@link #abort} on this communicator and on every one that this rank made from it, for
-   * example by {@link #split}. Use it for a rank that ends with an error, since peers may wait in
-   * any of them.
+   * example by {@link #split}. Call it on a rank that ends with an error, since peers may wait in
+   * any of these communicators.
    */
   public void abortAll(@Nullable String reason) {
     abort(reason);
@@ -426,9 +433,9 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Reports the state of every rank: its current or last operation and since when, the ranks for
-   * which it waits, and its earlier calls. Legal from any thread at any time, also during
-   * operations and after a failure. It delays no rank.
+   * Reports the state of every rank: its current or last operation, the time when that began, the
+   * ranks that it waits for, and its earlier operations. Legal from any thread at any time, also
+   * during operations and after a failure. The call delays no rank.
    */
   public Report report() {
     try {
@@ -439,10 +446,9 @@ public final class Communicator extends Collectives implements AutoCloseable, En
   }
 
   /**
-   * Returns, for each kind of operation, sums over the operations that this rank has ended. Counts
-   * the operations that {@link #report} shows, also those that it shows no longer. Messages that
-   * were started asynchronously are not among them. Legal from any thread at any time, like {@link
-   * #report}.
+   * Returns totals for each kind of operation, over all operations that this rank has completed.
+   * They include operations that are too old for {@link #report}. They do not include asynchronous
+   * messages. Legal from any thread at any time, like {@link #report}.
    */
   public List<OperationTotals> totals() {
     try {
@@ -462,7 +468,7 @@ public final class Communicator extends Collectives implements AutoCloseable, En
    *
    * @throws MismatchException if ranks disagreed about an operation that returned normally here,
    *     and no call has thrown it yet. This rank has left nevertheless. Ranks that left earlier may
-   *     not have detected it, but the last rank to leave does
+   *     not have detected the disagreement, but the last rank to leave detects it
    */
   @Override
   public void close() {

@@ -11,8 +11,8 @@ import org.windlass.internal.rendezvous.Start;
  * Controls how a communicator behaves. Start from {@link #defaults()} and change single options.
  *
  * @param deadline how long an operation may take if its call specifies no deadline
- * @param firstSequence the sequence number of the first operation. Numbers wrap, so every value is
- *     valid
+ * @param firstSequence the sequence number of the communicator's first collective. Later ones count
+ *     up from it, and messages and reports show the numbers. Numbers wrap, so every value is valid
  * @param cores how many cores the ranks share; 0 means all cores that affinity and cgroup quota
  *     allow
  * @param blocks how many threads, including its own, run a rank's long operations, at most 64; 0
@@ -20,8 +20,8 @@ import org.windlass.internal.rendezvous.Start;
  *     rank, at most 16; there 0 means one
  * @param adjustThreads whether operations may also adjust the threads of callers. If ranks share
  *     cores, an operation may move its thread among the cores of the thread's affinity mask. It may
- *     also ask the kernel for short time slices; a later wait undoes this. Without this option it
- *     does so only to threads that Windlass makes, such as those of {@link LocalGroup#run}
+ *     also ask the kernel for short time slices; a later wait undoes this. Without this option,
+ *     operations adjust only threads that Windlass makes, such as those of {@link LocalGroup#run}
  * @param pinnedThreads whether each thread of {@link LocalGroup#run} stays on one core of its
  *     affinity mask for the group's life. No effect if a host has fewer cores than ranks. Threads
  *     and processes that a body starts, and the thread of its asynchronous calls, inherit this
@@ -41,7 +41,7 @@ public record CommunicatorOptions(
     Deadline.nanos(deadline);
     if (cores < 0) {
       throw new InvalidArgumentException(
-          "cores is " + cores + "; it must be 0 (as allowed) or more");
+          "cores is " + cores + "; it must be 0 (all allowed cores) or more");
     }
     if (blocks < 0 || blocks > Native.WL_MAX_BLOCKS) {
       throw new InvalidArgumentException(
@@ -64,7 +64,7 @@ public record CommunicatorOptions(
         deadline, firstSequence, cores, blocks, adjustThreads, pinnedThreads);
   }
 
-  /** Returns these options with another first sequence number. */
+  /** Returns these options with another sequence number for the first operation. */
   public CommunicatorOptions withFirstSequence(int firstSequence) {
     return new CommunicatorOptions(
         deadline, firstSequence, cores, blocks, adjustThreads, pinnedThreads);

@@ -9,11 +9,12 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.UnsupportedException;
 
 /**
- * The type of a tensor's elements. There is one for every dtype of safetensors. Tensors of all of
- * them can be moved. {@link #canCast} and {@link #canReduce} return what else a dtype supports.
+ * The type of a tensor's elements. Every dtype of safetensors has a constant. Tensors of every
+ * dtype can be moved. {@link #canCast} and {@link #canReduce} tell whether a dtype can also be cast
+ * and reduced.
  */
 public enum DType {
-  /** A byte that is 0 or 1. */
+  /** A Boolean value in one byte, 0 or 1. */
   BOOL(0, 8, "BOOL"),
   /** Unsigned integer of 8 bits. */
   U8(1, 8, "U8"),
@@ -136,7 +137,7 @@ public enum DType {
 
   /**
    * Returns true if elements of this dtype can be cast to {@code to} in one correctly rounded step.
-   * True for the same dtype.
+   * True if {@code to} is this dtype.
    */
   public boolean canCast(DType to) {
     Objects.requireNonNull(to, "to");

@@ -210,7 +210,10 @@ final class Elements {
     return scratch.tensor(slot, tensor.dtype.code(), tensor.address, tensor.shape, tensor.strides);
   }
 
-  /** Pins the tensor's memory, which the caller unpins. Throws if a call can't use it. */
+  /**
+   * Pins the tensor's memory for a call; the caller unpins it. Throws if the call can't use the
+   * memory.
+   */
   static void hold(String what, String name, Tensor tensor, boolean write) {
     if (write && tensor.memory.readOnly) {
       throw new InvalidArgumentException(what + ": " + name + " is read-only");

@@ -96,8 +96,8 @@ final class EnvironmentStart {
   }
 
   /**
-   * Calls {@code make}, then {@code begin} with its result, which is returned. If either throws,
-   * closes everything.
+   * Calls {@code make}, passes its result to {@code begin}, and returns the result of {@code
+   * begin}. If either call throws, closes everything that was opened.
    */
   private <T extends AutoCloseable> T started(
       long[] handles, Function<long[], T> make, Consumer<T> begin) {
@@ -119,7 +119,7 @@ final class EnvironmentStart {
     }
   }
 
-  /** Waits for all ranks, so that a rank that starts again does not find this start's store. */
+  /** Waits for all ranks, so that a restarted rank does not find the store of this start. */
   private static void leaveStart(Communicator communicator, Deadline until) {
     communicator.withDeadline(until.left()).barrier();
   }
@@ -148,7 +148,8 @@ final class EnvironmentStart {
       if (environment.rank() > 0) {
         return joinAt(file.await(until.left()), until);
       }
-      // Only the file names this store. Both go once all ranks have joined.
+      // Only the file names this store. The store and the file are closed once all ranks have
+      // joined.
       RendezvousFile.Place any = new RendezvousFile.Place(StoreServer.loopback(), Token.random());
       try (OwnStore opened = open(any)) {
         file.write(opened.place());
@@ -192,7 +193,7 @@ final class EnvironmentStart {
             if (isOfThisStart || until.isOver()) {
               throw e;
             }
-            // The store was that of an earlier start, which has closed it.
+            // The store belonged to an earlier start, which has closed it.
           }
         }
       }
@@ -260,7 +261,9 @@ final class EnvironmentStart {
     }
   }
 
-  /** Returns the rendezvous address, unresolved, since DNS may learn the host's name later. */
+  /**
+   * Returns the rendezvous address without looking up its host, which may get its DNS entry later.
+   */
   private InetSocketAddress address() {
     return required(
         environment.rendezvous(),
@@ -285,8 +288,9 @@ final class EnvironmentStart {
     String job =
         required(
             environment.job(),
-            "fromEnvironment: nothing tells this job from others, by which its ranks find one another;"
-                + " set WINDLASS_JOB to a name of its own on all of them, or WINDLASS_RENDEZVOUS"
+            "fromEnvironment: nothing distinguishes this job from others, so its ranks can't find"
+                + " one another; set WINDLASS_JOB to a name of its own on all ranks, or"
+                + " WINDLASS_RENDEZVOUS"
                 + " and WINDLASS_TOKEN_FILE");
     return environment.launcher().name() + "\n" + job;
   }
@@ -295,7 +299,7 @@ final class EnvironmentStart {
     Optional<Token> token = Token.fromEnvironment(variables);
     if (environment.job().isEmpty() && token.isEmpty()) {
       throw new InvalidArgumentException(
-          "fromEnvironment: nothing tells this job from others at "
+          "fromEnvironment: nothing distinguishes this job from others at "
               + environment.store().orElseThrow()
               + "; set WINDLASS_JOB to a name of its own, or WINDLASS_TOKEN_FILE, on all ranks");
     }

@@ -13,9 +13,9 @@ import org.windlass.kernel.Kernel;
 import org.windlass.kernel.Target;
 
 /**
- * Launches a library's kernel once. It pins the tensors, encodes the arguments as 64-bit words,
- * makes one native call and cleans up. The native side checks the arguments against the kernel's
- * parameters.
+ * Launches a library's kernel once: pins the tensors, encodes the arguments as 64-bit words, makes
+ * one native call, and unpins the tensors. The native side checks the arguments against the
+ * kernel's parameters.
  */
 final class KernelLaunch {
   private static final int SCALAR_WORDS = 3;
@@ -88,7 +88,10 @@ final class KernelLaunch {
     return words;
   }
 
-  /** Pins the memory of all tensors. If a pin fails, {@code pinned} has the earlier ones. */
+  /**
+   * Pins the memory of all tensors. If a tensor can't be pinned, {@code pinned} has the tensors
+   * that were pinned before.
+   */
   private static void pin(
       Endpoint own, Kernel kernel, Object[] arguments, @Nullable Memory[] pinned) {
     for (int i = 0; i < arguments.length; i++) {

@@ -43,7 +43,7 @@ public final class LocalGroup implements AutoCloseable {
       this.workers = threads;
       this.unclosed = Leaks.watch(this, toString(), () -> threads.forEach(RankWorker::end));
     } catch (Throwable e) {
-      // Ranks of other processes would wait for these.
+      // Ranks of other processes would wait for these ranks.
       for (long handle : handles) {
         Native.wl_comm_close(handle, 0);
       }
@@ -128,12 +128,12 @@ public final class LocalGroup implements AutoCloseable {
    * thread-local variables that an earlier body has set. If one refers to the group, the group is
    * collected only after {@link #close}.
    *
-   * <p>If a body throws, the communicator is aborted, so that no peer waits for its rank. A body
-   * may also return before its rank has entered an operation in which another rank of this group
-   * waits. Then the communicator of that operation is aborted, and the reason names both ranks. So
-   * a body must return only after all calls of its rank, including calls of threads that it
-   * started. Calls by {@code runAsync} may go on: if a rank ever made one, peers wait for it until
-   * their deadline.
+   * <p>If a body throws, the communicator is aborted, so that no peer waits for its rank. If a body
+   * returns before its rank has entered an operation in which another rank of this group waits, the
+   * communicator of that operation is aborted, and the reason names both ranks. So a body must
+   * return only after all calls of its rank, including calls of threads that it started. Calls of
+   * {@code runAsync} may continue after the return. If a rank ever made such a call, peers wait for
+   * that rank until their deadline.
    *
    * <p>A body that neither returns nor calls the library can't be ended. Some seconds after a
    * failure, a warning of logger {@code org.windlass} names the ranks whose bodies still run.
@@ -175,20 +175,20 @@ public final class LocalGroup implements AutoCloseable {
   /**
    * Closes every rank's communicator. Idempotent; legal while ranks are inside operations.
    *
-   * <p>If threads outside of {@link #run} still call operations, their ranks may be one operation
-   * apart at the close. This looks as if they had called different operations. To avoid it, {@link
-   * Communicator#abort} one of the ranks first.
+   * <p>If threads outside of {@link #run} still call operations, one rank may have called one
+   * operation more than another when the group is closed. This is reported as a mismatch. To avoid
+   * this, {@link Communicator#abort} one of the ranks first.
    *
-   * @throws MismatchException as {@link Communicator#close} does, once all are closed. It is not
-   *     thrown during a {@link #run}, which throws the failures of its ranks. It is not thrown
-   *     after a failure that a call has already thrown
+   * @throws MismatchException as {@link Communicator#close} does, once all communicators are
+   *     closed. It is not thrown during a {@link #run}, which throws the failures of its ranks, nor
+   *     after a call has already thrown a failure
    */
   @Override
   public void close() {
     closed = true;
     unclosed.closed();
     workers.forEach(RankWorker::end);
-    // A call that saw the failure has thrown it.
+    // A call that got the failure has thrown it.
     boolean told = running.get() || communicators.stream().anyMatch(LocalGroup::hasFailed);
     WindlassException first = null;
     for (Communicator communicator : communicators) {

@@ -13,8 +13,8 @@ import org.windlass.internal.memory.Lifetime;
 import org.windlass.internal.memory.Memory;
 
 /**
- * A memory pool from which a rank allocates tensors of any size, in any order, without the other
- * ranks. The processes of all ranks on its host map the memory. If all ranks are on one host,
+ * A memory pool from which a rank allocates tensors of any size, in any order, without calls by the
+ * other ranks. The processes of all ranks on its host map the memory. If all ranks are on one host,
  * operations of the communicator need no extra copy of such a tensor. This holds for collectives,
  * transfers and links, as with a {@link Window}. If ranks are on several hosts, such a tensor is
  * like one of {@link Tensor#allocate}.
@@ -28,8 +28,8 @@ import org.windlass.internal.memory.Memory;
  * }</pre>
  *
  * <p>A pool takes memory as tensors need it, in pages of 4 KiB. Addresses of tensors may differ
- * between ranks, so calls such as {@link Window#put} accept only tensors of a window as the peer's
- * side. All methods are legal from any thread at any time.
+ * between ranks, so calls such as {@link Window#put} accept only a tensor of a window as the tensor
+ * on the peer. All methods are legal from any thread at any time.
  */
 public final class MemoryPool implements AutoCloseable {
   private final Communicator communicator;
@@ -79,8 +79,8 @@ public final class MemoryPool implements AutoCloseable {
    *
    * @throws ResourceException if the pool or the machine has too little memory; the message has the
    *     requested and the free size
-   * @throws WindlassException if the communicator is dead: its failure. A process that was declared
-   *     dead may still write to the pool, and must not hit a new tensor
+   * @throws WindlassException the communicator's failure, if the communicator is dead. A process
+   *     that was declared dead may still write to the pool, and must not overwrite a new tensor
    */
   public Tensor allocate(DType dtype, long... shape) {
     long[] checked = ShapeChecks.checked("allocate", dtype, shape);
@@ -131,7 +131,10 @@ public final class MemoryPool implements AutoCloseable {
       return Memory.allocated(address, bytes, () -> free(address));
     }
 
-    /** Ends a pinned allocation at {@code address}, which is 0 if it has failed. */
+    /**
+     * Ends a pinned allocation at {@code address}. An address of 0 means that the allocation
+     * failed.
+     */
     void free(long address) {
       if (address != 0) {
         Native.wl_memory_pool_release(handle, address, 0);

@@ -23,7 +23,7 @@ public final class NativeLibrary {
     return Natives.refusal();
   }
 
-  /** Returns the folder or the jar from which the library was loaded. */
+  /** Returns the location from which the library was loaded: a folder or a jar. */
   public static String place() {
     Natives.require();
     return NativeLoader.loadedFrom();
@@ -50,7 +50,7 @@ public final class NativeLibrary {
   /**
    * Returns how this process would access memory outside windows in other processes, and why. The
    * text is {@code process_vm_readv: ...} for a direct read, or {@code stage: ...} for a copy
-   * through shared memory. Other processes are not asked.
+   * through shared memory. The answer does not depend on other processes.
    *
    * @throws InvalidArgumentException if {@code WINDLASS_PEER_MEMORY} names neither
    */

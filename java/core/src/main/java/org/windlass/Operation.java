@@ -23,8 +23,8 @@ import org.windlass.internal.call.PendingCall;
  * }</pre>
  *
  * <p>Once the operation is over, its outputs are complete, and its inputs may be changed or freed.
- * A failure that nobody awaits isn't lost. If it ended the communicator, later calls throw it.
- * Otherwise it is logged once the operation is unreachable.
+ * A failure is reported even if no thread awaits the operation. If the failure ended the
+ * communicator, later calls throw it. Otherwise it is logged once the operation is unreachable.
  *
  * @param <T> type of the operation's result
  */
@@ -37,8 +37,7 @@ public final class Operation<T extends @Nullable Object> {
   }
 
   /**
-   * Blocks until the operation is over. Returns the result of its call, or throws the exception of
-   * that call.
+   * Blocks until the operation is over. Returns its result, or throws its exception.
    *
    * <p>If the thread is interrupted, this method throws an {@link AbortedException}, and the
    * thread's interrupt flag is set. The operation continues, and the communicator stays alive.
@@ -52,9 +51,9 @@ public final class Operation<T extends @Nullable Object> {
   /**
    * Waits like {@link #await()}, but no longer than {@code deadline}.
    *
-   * @throws DeadlineExceededException if {@code deadline} has passed. The operation continues, and
-   *     the communicator stays alive. Also if the operation passed its own deadline; then {@link
-   *     #isDone} returns true.
+   * @throws DeadlineExceededException if {@code deadline} has passed. In this case the operation
+   *     continues, and the communicator stays alive. The same exception is thrown if the operation
+   *     itself failed at its own deadline; then {@link #isDone} returns true
    */
   public T await(Duration deadline) {
     return call.await(Deadline.nanos(deadline));
@@ -89,8 +88,8 @@ public final class Operation<T extends @Nullable Object> {
 
   /**
    * Returns a future that completes when the operation is over. Cancelling it calls {@link
-   * #cancel}. Dependent actions without an executor run on the communicator's thread, before
-   * operations that wait there.
+   * #cancel}. Dependent actions without an executor run on the communicator's thread, before the
+   * operations that are queued there.
    */
   public CompletableFuture<T> toCompletableFuture() {
     return call.future();

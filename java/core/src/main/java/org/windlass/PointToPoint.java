@@ -21,8 +21,9 @@ import org.windlass.internal.call.PendingCall;
 import org.windlass.internal.memory.Memory;
 
 /**
- * Sends messages from one rank to another. Only the two ranks call a message: one sends it, and the
- * other receives it. So ranks need not call messages in the order of their other operations.
+ * Sends messages from one rank to another. A message needs calls of only two ranks: one sends it,
+ * and the other receives it. The order of a rank's messages and its other operations may differ
+ * from the order on other ranks.
  *
  * <pre>{@code
  * if (comm.rank() > 0) comm.receive(activations, comm.rank() - 1, 0);
@@ -35,13 +36,14 @@ import org.windlass.internal.memory.Memory;
  * the dtype of its message, and room for at least as many elements.
  *
  * <p>When a send returns, its tensor may be changed. The send of a message of up to 48 bytes does
- * not wait for the receive. The same holds up to 4,096 bytes, unless many earlier messages have no
- * receive yet. Longer messages may wait for their receive. So two ranks that send long messages to
- * each other use {@link #sendReceive}, {@link #group} or asynchronous calls.
+ * not wait for the receive. The send of a message of up to 4,096 bytes waits only if many earlier
+ * messages have no receive yet. The send of a longer message may wait for its receive. So two ranks
+ * that send long messages to each other use {@link #sendReceive}, {@link #group} or asynchronous
+ * calls.
  *
  * <p>An asynchronous message waits for no other call of its rank, and no other call waits for it.
- * {@link Operation#cancel} withdraws a receive that has no message yet. A deadline of an
- * asynchronous call counts from the call.
+ * {@link Operation#cancel} withdraws a receive that has no message yet. The deadline of an
+ * asynchronous call begins at the call.
  *
  * <p>All methods end the communicator as its collectives do, and throw:
  *
@@ -62,7 +64,7 @@ import org.windlass.internal.memory.Memory;
  * </ul>
  */
 public abstract sealed class PointToPoint permits Reductions {
-  /** Source of a receive that takes a message of any rank. */
+  /** Source of a receive that takes a message from any rank. */
   public static final int ANY_SOURCE = Native.WL_ANY;
 
   /** Tag of a receive that takes a message with any tag. */
@@ -93,7 +95,7 @@ public abstract sealed class PointToPoint permits Reductions {
   /**
    * Sends {@code tensor} to rank {@code peer}.
    *
-   * @param tag 0 or more; the receive selects messages by it
+   * @param tag 0 or more; a receive with the same tag takes the message
    */
   public final void send(Tensor tensor, int peer, int tag) {
     Arguments.message("send", true, tensor);
@@ -142,9 +144,9 @@ public abstract sealed class PointToPoint permits Reductions {
   }
 
   /**
-   * Runs sends and receives together. They make progress in any order, so that ranks which send to
-   * each other in one group do not wait for each other for ever. Those with one peer match in the
-   * order of the calls.
+   * Runs sends and receives together. They make progress in any order, so ranks that send to each
+   * other in one group do not wait for each other forever. Messages between two ranks are matched
+   * in the order of the calls.
    *
    * <pre>{@code
    * comm.group(messages -> {
@@ -157,8 +159,8 @@ public abstract sealed class PointToPoint permits Reductions {
    *
    * @param messages calls the methods of the group, and no operation of this rank
    * @return the results of the receives, in the order of the calls
-   * @throws InvalidArgumentException also if {@code messages} calls another operation, such as a
-   *     collective; nothing was sent
+   * @throws InvalidArgumentException if a message is wrong, or {@code messages} calls another
+   *     operation, such as a collective; nothing was sent
    */
   public final List<Received> group(Consumer<? super MessageGroup> messages) {
     List<Part> parts = collect(messages);
@@ -204,7 +206,10 @@ public abstract sealed class PointToPoint permits Reductions {
     return List.of(Part.send(out, to, tag), Part.receive(in, from, tag));
   }
 
-  /** Runs one message on this thread. After success its memory is pinned and its call open. */
+  /**
+   * Runs one message on this thread. After success, the memory of the message is still pinned, and
+   * the caller ends the call.
+   */
   private MessageList run(Thread thread, int operation, Tensor tensor, int peer, int tag) {
     Endpoint own = endpoint;
     own.begin(thread);
@@ -252,7 +257,7 @@ public abstract sealed class PointToPoint permits Reductions {
     return results;
   }
 
-  /** Runs messages of a thread that must not block, or that calls while others are queued. */
+  /** Runs messages for a thread that must not block, or while other calls are queued. */
   private <T> T join(List<Part> parts, Function<MessageList, T> result) {
     return start(parts, result).join();
   }

@@ -34,7 +34,10 @@ final class RankThreads<T extends @Nullable Object, E extends Exception> {
   private final Object[] results;
   private final ReturnedRanks returned;
 
-  /** All failures, the first one first. It has room for one of each rank. Guarded by itself. */
+  /**
+   * Failures of the ranks, the first one first. It has room for one failure of each rank. Guarded
+   * by itself.
+   */
   private final List<Throwable> failures;
 
   RankThreads(
@@ -63,8 +66,8 @@ final class RankThreads<T extends @Nullable Object, E extends Exception> {
   }
 
   private void start() {
-    // Allocated before the first body begins. If the heap were full in between, that body would be
-    // left behind.
+    // Allocated before the first body begins. If the heap became full between two bodies, the first
+    // body would wait alone.
     Runnable[] bodies = new Runnable[results.length];
     for (int i = 0; i < bodies.length; i++) {
       int own = i;
@@ -107,8 +110,8 @@ final class RankThreads<T extends @Nullable Object, E extends Exception> {
     try {
       communicator.abortAll(reason(communicator.rank(), failure));
     } catch (OutOfMemoryError e) {
-      // The communicator itself is aborted. Later checks find ranks of this process that wait in
-      // one of its children.
+      // The failed rank's communicator is aborted. Later checks find ranks of this process that
+      // wait in one of its children.
     }
   }
 
@@ -167,7 +170,7 @@ final class RankThreads<T extends @Nullable Object, E extends Exception> {
       }
       returned.look(workers.stream().map(RankWorker::thread).toList(), over);
     } catch (OutOfMemoryError e) {
-      // A later check may find memory. The ranks continue.
+      // A later check may find enough memory. The ranks continue.
     }
   }
 
@@ -181,7 +184,7 @@ final class RankThreads<T extends @Nullable Object, E extends Exception> {
     try {
       tellStuck();
     } catch (OutOfMemoryError e) {
-      // Nothing is logged. The run ends nevertheless.
+      // The failure can't be logged. The run ends nevertheless.
     }
   }
 
@@ -206,9 +209,9 @@ final class RankThreads<T extends @Nullable Object, E extends Exception> {
       failed = failures.stream().map(Throwable::toString).distinct().collect(Collectors.joining("; "));
     }
     Log.warn(
-        "A run fails, and waits for ranks that are still inside: " + inside
-            + ". What runs there ends by itself or not at all, such as a kernel whose phase loops."
-            + " Failed so far: " + failed);
+        "A run has failed, but waits for ranks whose code still runs: " + inside
+            + ". That code can't be ended from outside, for example a kernel that loops in a"
+            + " phase. Failed so far: " + failed);
   }
 
   /** Returns the first failure that no other rank caused, with the others suppressed in it. */
@@ -239,7 +242,7 @@ final class RankThreads<T extends @Nullable Object, E extends Exception> {
         && (Objects.equals(failure.getMessage(), root.getMessage()) || isLater(failure, root));
   }
 
-  /** Returns true if {@code failure} only reports that {@code found} ended the communicator. */
+  /** Returns true if {@code failure} only reports that {@code found} has ended the communicator. */
   private static boolean isLater(Throwable failure, Throwable found) {
     return failure.getClass() == found.getClass()
         && Objects.equals(failure.getMessage(), IS_DEAD + found.getMessage());

@@ -57,7 +57,8 @@ public enum ReduceOp {
       }
     }
     throw new InvalidArgumentException(
-        "'" + name + "' is no reduce operation; known: sum avg max min product and or xor");
+        "'" + name + "' is not a reduce operation; the operations are: sum avg max min product"
+            + " and or xor");
   }
 
   @Override

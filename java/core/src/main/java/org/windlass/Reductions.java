@@ -13,10 +13,10 @@ import org.windlass.internal.call.Endpoint;
  *
  * <p>A method that takes a {@code factor} instead of a {@link ReduceOp} computes a premultiplied
  * sum: it multiplies {@code in} of each rank by that rank's {@code factor}, then adds. Ranks may
- * have different factors. If all ranks pass {@code 1.0 / size()}, the result is an average.
- * Factor, products and sums are f64 for f64 and otherwise f32. The factor is rounded to that type,
- * then each product and each sum, and the result once to the dtype. Only floating dtypes have
- * factors.
+ * have different factors. If all ranks pass {@code 1.0 / size()}, the result is an average. For f64
+ * tensors, the factor, the products and the sums are f64; for other tensors they are f32. The
+ * factor, each product and each sum are rounded to that type. The result is then rounded once to
+ * the tensor's dtype. Only floating dtypes have factors.
  */
 public abstract sealed class Reductions extends PointToPoint permits ArrayCollectives {
   Reductions(Endpoint endpoint, long deadlineNs, @Nullable Object owner) {
@@ -26,7 +26,7 @@ public abstract sealed class Reductions extends PointToPoint permits ArrayCollec
   /**
    * Reduces {@code in} of all ranks and writes part {@code r} of the result to {@code out} of rank
    * {@code r}. The number of elements of {@code in} is {@link Collectives#size()} times that of
-   * {@code out}. In place, {@code out} is this rank's own part of {@code in}.
+   * {@code out}. To reduce in place, pass this rank's own part of {@code in} as {@code out}.
    */
   public final void reduceScatter(Tensor in, Tensor out, ReduceOp op) {
     reduce(Native.WL_OP_REDUCE_SCATTER, in, out, code(op), 0, 0, Algorithm.AUTO);
@@ -62,8 +62,8 @@ public abstract sealed class Reductions extends PointToPoint permits ArrayCollec
   }
 
   /**
-   * Writes the reduction of {@code in} over all ranks to {@code out} of every rank. In place, they
-   * are one tensor.
+   * Writes the reduction of {@code in} over all ranks to {@code out} of every rank. To reduce in
+   * place, pass the same tensor twice.
    */
   public final void allReduce(Tensor in, Tensor out, ReduceOp op) {
     allReduce(in, out, op, Algorithm.AUTO);
@@ -128,7 +128,8 @@ public abstract sealed class Reductions extends PointToPoint permits ArrayCollec
   /**
    * Writes the reduction of {@code in} over all ranks to {@code out} on {@code root}.
    *
-   * @param out written only on the root; may be null on other ranks. In place, it is {@code in}
+   * @param out written only on the root; may be null on other ranks. To reduce in place, pass
+   *     {@code in}
    */
   public final void reduce(Tensor in, @Nullable Tensor out, ReduceOp op, int root) {
     reduce(in, out, code(op), 0, root);
@@ -141,7 +142,10 @@ public abstract sealed class Reductions extends PointToPoint permits ArrayCollec
 
   static final int PREMULTIPLIED = Native.WL_PREMULTIPLIED_SUM;
 
-  /** Runs an operation whose parts have equal lengths. A tensor is null if this rank has none. */
+  /**
+   * Runs an operation whose parts have equal lengths. A tensor is null if the operation does not
+   * use it on this rank.
+   */
   abstract void run(
       int operation,
       @Nullable Tensor in,

@@ -12,14 +12,14 @@ import org.windlass.internal.call.Endpoint;
 import org.windlass.internal.report.RankLook;
 
 /**
- * Finds ranks that wait forever for a rank whose body has returned. Such a rank calls no more
- * operations until the run is over. Only its communicator's own thread may still call some, if it
- * ever made an asynchronous call.
+ * Finds ranks that wait forever for a rank whose body has returned. A returned rank calls no more
+ * operations until the run is over. The only exception are asynchronous calls, which run on the
+ * communicator's own thread.
  */
 final class ReturnedRanks {
   /**
-   * Approximate number of ranks' records that one check reads at most. Checking one rank reads the
-   * records of all ranks.
+   * Largest number of records that one check reads. The check of one rank reads the records of all
+   * ranks, so it covers {@code MOST_READ / size} ranks, but at least one.
    */
   private static final int MOST_READ = 64;
 
@@ -33,8 +33,7 @@ final class ReturnedRanks {
 
   /**
    * An operation in which rank {@code waits} waits, and which rank {@code returned} has not
-   * entered. Both are ranks of the run. {@code communicator} is that in which rank {@code waits}
-   * waits.
+   * entered. Both are ranks of the run. {@code communicator} runs the operation.
    */
   private record Missing(Communicator communicator, String operation, int waits, int returned) {}
 
@@ -43,8 +42,8 @@ final class ReturnedRanks {
   }
 
   /**
-   * Checks once. If two checks in a row find the same operation, aborts its communicator. {@code
-   * returned} has the ranks whose bodies have returned.
+   * Checks once. If two consecutive checks find the same operation, aborts the operation's
+   * communicator. {@code returned} has the ranks whose bodies have returned.
    */
   void look(List<Thread> threads, BitSet returned) {
     if (returned.isEmpty() || returned.cardinality() == communicators.size()) {
@@ -54,10 +53,10 @@ final class ReturnedRanks {
     if (found != null && found.equals(last)) {
       String reason =
           "of the group's ranks, rank " + found.waits + " is in " + found.operation + ", and rank "
-              + found.returned + ", whose body has returned, never came to it; have every rank make the"
-              + " same calls";
+              + found.returned + ", whose body has returned, never entered it; make the same"
+              + " calls on every rank";
       boolean isOfRun = communicators.contains(found.communicator);
-      // The missing rank may have dropped its own handle of another communicator.
+      // The missing rank may have closed its own handle of another communicator.
       (isOfRun ? communicators.get(found.returned - first()) : found.communicator).abort(reason);
     }
     last = found;
@@ -87,8 +86,8 @@ final class ReturnedRanks {
   }
 
   /**
-   * Returns the operation in which a rank waits forever, in {@code communicator} or in one made
-   * from it; null if there is none.
+   * Returns the operation in which a rank waits forever, in {@code communicator} or in a
+   * communicator made from it; null if no rank does.
    *
    * @param ranks for each rank of {@code communicator}, its rank in the communicator of the run
    */
@@ -145,7 +144,7 @@ final class ReturnedRanks {
     return null;
   }
 
-  /** Returns true if the rank's body has returned, and no other thread calls for the rank. */
+  /** Returns true if the rank's body has returned, and no other thread makes calls of the rank. */
   private boolean hasReturned(int rank, BitSet returned) {
     int index = rank - first();
     return index >= 0

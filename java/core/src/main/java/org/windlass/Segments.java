@@ -5,9 +5,9 @@ import org.windlass.error.UnsupportedException;
 import org.windlass.internal.memory.Memory;
 
 /**
- * Throws UnsupportedException for each memory segment. It is used before Java 22, which introduces
- * segments. On Java 22 and later, the class of this name under META-INF/versions/22 replaces it and
- * wraps segments as {@link Memory}.
+ * Throws UnsupportedException for each memory segment. Java versions before 22, which lack
+ * segments, load this class. Java 22 and later load the class of the same name under
+ * META-INF/versions/22, which wraps segments as {@link Memory}.
  */
 final class Segments {
   private Segments() {}

@@ -29,7 +29,7 @@ final class ShapeChecks {
       if (Math.multiplyHigh(bytes, factor) != 0 || bytes * factor < 0) {
         throw new InvalidArgumentException(
             what + ": shape " + Arrays.toString(copy) + " of " + dtype
-                + " has more bytes than 63 bits count");
+                + " has 2^63 bytes or more");
       }
       bytes *= factor;
     }

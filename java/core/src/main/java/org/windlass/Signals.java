@@ -15,7 +15,8 @@ import org.windlass.internal.call.Endpoint;
  * the peer.
  *
  * <p>Values are counts. They start at 0 and increase by less than 2^30 at a time. Nothing resets
- * them. A writer is always less than 2^30 ahead of the value that its reader awaits.
+ * them. The value that a writer sets is always less than 2^30 above the value that the reader
+ * awaits.
  *
  * <pre>{@code
  * window.put(row, peer, inbox);            // rank 0
@@ -54,7 +55,9 @@ public final class Signals {
     return count;
   }
 
-  /** Returns the same signals with another deadline for {@link #await}. Keep the result. */
+  /**
+   * Returns the same signals with another deadline for {@link #await}. Keep and reuse the result.
+   */
   public Signals withDeadline(Duration deadline) {
     return new Signals(window, offset, count, Deadline.nanos(deadline));
   }
@@ -84,8 +87,8 @@ public final class Signals {
    * Blocks until {@code peer} has set its value of signal {@code index} here to at least {@code
    * value}.
    *
-   * @throws DeadlineExceededException if the deadline passes; the message has the peer and the
-   *     value that it set last
+   * @throws DeadlineExceededException if the deadline passes; the message names the peer and the
+   *     last value that the peer set
    */
   public void await(int peer, int index, long value) {
     if (window.communicator().endpoint.mustHandOff(Thread.currentThread())) {

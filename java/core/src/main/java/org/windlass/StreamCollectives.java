@@ -12,15 +12,15 @@ import org.windlass.internal.call.Endpoint;
 
 /**
  * Enqueues one rank's collectives on a stream of the caller. {@link Collectives#onStream} returns
- * it. The stream orders an operation like a kernel. The operation begins once the streams of all
- * ranks have reached it. Later work on the stream begins once this rank's part is over.
+ * it. The stream orders an operation as it orders a kernel. The operation begins once the streams
+ * of all ranks have reached it. Later work on the stream begins once this rank's part is over.
  *
  * <p>Every rank calls the same operations in the same order, each on a stream of its own GPU. A
- * call waits on the host for the calls of the other ranks, and returns once the operation is
- * enqueued. Its {@link Operation} is over once the GPU has left it. {@link Operation#cancel} aborts
- * the communicator, since enqueued work can't be withdrawn. A deadline applies twice: to the calls
- * of all ranks, and to the operation itself. The second time begins when this rank's stream reaches
- * the operation.
+ * call blocks the host thread until the other ranks have called too, and returns once the operation
+ * is enqueued. Its {@link Operation} is over once the GPU has completed the operation. {@link
+ * Operation#cancel} aborts the communicator, since enqueued work can't be withdrawn. A deadline
+ * applies twice: to the calls of all ranks, and to the operation itself. The second period begins
+ * when this rank's stream reaches the operation.
  *
  * <p>Tensors must be in GPU memory, {@link Tensor#isOnDevice}, and may be closed once the operation
  * is over. The parameters mean the same as in {@link Collectives}.
@@ -29,10 +29,11 @@ import org.windlass.internal.call.Endpoint;
  * other processes' ranks.
  *
  * <p>A call made while the ranks' streams capture a graph adds the operation to the graph. All
- * ranks must be in one process, and their streams must capture the same graph, begun on one stream
- * and joined by the others. The Operation is over at once. Each launch of the graph runs it again,
- * with the counts given to the call. The communicator keeps the resources of captured operations
- * until it is closed. Then graphs with such operations can no longer run.
+ * ranks must be in one process, and their streams must capture the same graph: one stream begins
+ * the capture, and the others join it. The returned {@link Operation} is over at once. Each launch
+ * of the graph runs the operation again, with the counts given to the call. The communicator keeps
+ * the resources of captured operations until it is closed. After that, graphs with such operations
+ * can no longer run.
  *
  * <p>A call throws {@link UnsupportedException}, and enqueues nothing, in each of these cases:
  *
@@ -40,20 +41,21 @@ import org.windlass.internal.call.Endpoint;
  *   <li>The kernels are not those of target {@link org.windlass.kernel.Target#CUDA}.
  *   <li>A tensor is in the host's memory.
  *   <li>The stream is 2 (the calling thread's stream), or belongs to another GPU.
- *   <li>Only some ranks' streams capture a graph, or one does while ranks are in several processes.
- *   <li>The streams go back to capturing a graph after a newer graph got operations of the
- *       communicator.
+ *   <li>Only some ranks' streams capture a graph, or any stream does while ranks are in several
+ *       processes.
+ *   <li>The streams capture a graph again, after operations of the communicator were added to a
+ *       newer graph.
  * </ul>
  *
  * <p>A call throws {@link ResourceException} if the communicator has its maximum number of captured
  * operations. It throws {@link InvalidArgumentException} if a tensor's memory was freed or is too
- * small, or if the stream does not exist (any more). Then all ranks throw, and the message names
- * the rank with the wrong argument.
+ * small, or if the stream does not exist (any more). In these cases all ranks throw, and the
+ * message names the rank with the wrong argument.
  *
  * <p>If a rank can see from its arguments that they are wrong, it throws before the other ranks
  * learn of the call. Examples are a tensor in the host's memory, an impossible address, wrong
- * extents or another target. The others wait until that rank makes the right call, or until their
- * deadline.
+ * extents or another target. The other ranks wait until that rank makes a correct call, or until
+ * their deadline.
  */
 public final class StreamCollectives {
   private final Endpoint endpoint;
@@ -218,7 +220,7 @@ public final class StreamCollectives {
     return Objects.requireNonNull(own.operation);
   }
 
-  /** Enqueues one of the operations of {@link Collectives} in place of running it. */
+  /** Enqueues an operation of {@link Collectives} instead of running it. */
   static final class Enqueued extends Collectives {
     private final long stream;
 

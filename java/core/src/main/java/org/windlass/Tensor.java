@@ -22,8 +22,8 @@ import org.windlass.internal.memory.Memory;
  *
  * <p>The memory comes from {@link #allocate}, a {@link MemoryPool}, a {@link Window} or a device
  * ({@link #ofDevice}). It may also be a direct buffer, a memory segment, or a raw address with an
- * owner. It stays valid while a call uses it. A {@link #close} during the call frees it later, and
- * the owner of the memory is kept reachable.
+ * owner. While a call uses the tensor, its memory stays valid: a {@link #close} frees it after the
+ * call, and the call keeps the owner of the memory reachable.
  *
  * <p>Reads and writes of elements are not synchronized. Access a tensor's elements only before and
  * after an operation that uses it.
@@ -48,9 +48,9 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * Allocates zeroed memory, aligned to 64 bytes. It is freed by {@link #close}, or once no view of
-   * it is reachable. Ranks in other processes access it by a copy, but they map the memory of
-   * {@link MemoryPool#allocate}.
+   * Allocates zeroed memory, aligned to 64 bytes. The memory is freed by {@link #close}, or once no
+   * view of it is reachable. Operations copy it for ranks in other processes. To avoid this copy,
+   * use {@link MemoryPool#allocate}.
    */
   public static Tensor allocate(DType dtype, long... shape) {
     long[] checked = ShapeChecks.checked("allocate", dtype, shape);
@@ -101,10 +101,10 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
 
   /**
    * Returns a tensor over {@code bytes} bytes at an address of a device, for example from
-   * cuMemAlloc or cudaMalloc. They must stay allocated while {@code owner} is reachable. The tensor
-   * keeps it reachable. Collectives, transfers, links and windows of target {@code cuda} accept it.
-   * Operations of other targets throw {@link UnsupportedException}. So do calls that access
-   * elements from Java or move tensors in other ways.
+   * cuMemAlloc or cudaMalloc. The bytes must stay allocated while {@code owner} is reachable. The
+   * tensor keeps {@code owner} reachable. Collectives, transfers, links and windows of target
+   * {@code cuda} accept such a tensor. Operations of other targets, calls that access elements from
+   * Java, and other ways to move a tensor throw {@link UnsupportedException}.
    *
    * @param owner the object that owns the memory; null if the memory is never freed
    */
@@ -175,8 +175,8 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * Returns the same view of other memory, with its first element at {@code otherAddress}. For
-   * packages of Windlass.
+   * Returns a view with this dtype, shape and strides of other memory, from {@code otherAddress}
+   * on. For packages of Windlass.
    *
    * @hidden
    */
@@ -195,7 +195,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return shape.clone();
   }
 
-  /** Returns a copy of the strides: the distance in elements of neighbors in each dimension. */
+  /** Returns a copy of the strides: for each dimension, the distance of neighbors in elements. */
   public final long[] strides() {
     return strides.clone();
   }
@@ -236,7 +236,9 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return memory.onDevice;
   }
 
-  /** Returns the address of the first element, valid until the memory is freed: {@link #close}. */
+  /**
+   * Returns the address of the first element, valid until the memory is freed by {@link #close}.
+   */
   public final long address() {
     return address;
   }
@@ -305,7 +307,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return view(address, ShapeChecks.checked("splitDim: sizes", dtype, newShape), newStrides);
   }
 
-  /** Returns a view of this contiguous tensor with another shape, which has as many elements. */
+  /** Returns a view of this contiguous tensor with another shape of the same number of elements. */
   public Tensor reshape(long... shape) {
     long[] checked = ShapeChecks.checked("reshape", dtype, shape);
     if (Shapes.numel(checked) != numel) {
@@ -322,7 +324,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return view(address, checked, Shapes.contiguousStrides(checked));
   }
 
-  /** Sets every element, rounded once. An integer dtype must hold {@code value} exactly. */
+  /** Sets all elements to {@code value}, rounded once. An integer dtype must hold it exactly. */
   public final Tensor fill(double value) {
     Elements.fill(this, value);
     return this;
@@ -337,12 +339,12 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return this;
   }
 
-  /** Returns the element at these indices; an integer is rounded to double, a bool is 0 or 1. */
+  /** Returns the element at {@code index}, as a double. An integer is rounded; a bool is 0 or 1. */
   public final double getDouble(long... index) {
     return Elements.getDouble(this, index);
   }
 
-  /** Sets an element, rounded once. An integer dtype must hold {@code value} exactly. */
+  /** Sets an element to {@code value}, rounded once. An integer dtype must hold it exactly. */
   public final void setDouble(double value, long... index) {
     Elements.set(this, index, value);
   }
@@ -352,7 +354,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return Elements.getLong(this, index);
   }
 
-  /** Sets an element. The dtype must hold {@code value}. For u64, sets its 64 bits. */
+  /** Sets an element to {@code value}, which the dtype must hold. For u64, sets its 64 bits. */
   public final void setLong(long value, long... index) {
     Elements.set(this, index, value);
   }
@@ -364,14 +366,14 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
   }
 
   /**
-   * Sets all elements of a floating dtype from {@code values}, in row-major order. Each is rounded
-   * once. The array has as many elements as the tensor, here and in the other forms.
+   * Sets all elements of a floating dtype from {@code values}, in row-major order. Each value is
+   * rounded once. Here and in the other forms, array and tensor have equal lengths.
    */
   public final Tensor copyFrom(float[] values) {
     return ArrayCopy.from(this, values);
   }
 
-  /** Sets all elements of a floating dtype, in row-major order, each rounded once. */
+  /** Sets all elements of a floating dtype, in row-major order. Each value is rounded once. */
   public final Tensor copyFrom(double[] values) {
     return ArrayCopy.from(this, values);
   }
@@ -396,38 +398,38 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
     return ArrayCopy.from(this, values);
   }
 
-  /** Copies all elements to an array, as {@link #copyFrom(float[])} copies them from one. */
+  /** Copies all elements to an array. Dtype and order are those of {@link #copyFrom(float[])}. */
   public final void copyTo(float[] values) {
     ArrayCopy.to(this, values);
   }
 
-  /** Copies all elements to an array, as {@link #copyFrom(double[])} copies them from one. */
+  /** Copies all elements to an array. Dtype and order are those of {@link #copyFrom(double[])}. */
   public final void copyTo(double[] values) {
     ArrayCopy.to(this, values);
   }
 
-  /** Copies all elements to an array, as {@link #copyFrom(byte[])} copies them from one. */
+  /** Copies all elements to an array. Dtype and order are those of {@link #copyFrom(byte[])}. */
   public final void copyTo(byte[] values) {
     ArrayCopy.to(this, values);
   }
 
-  /** Copies all elements to an array, as {@link #copyFrom(short[])} copies them from one. */
+  /** Copies all elements to an array. Dtype and order are those of {@link #copyFrom(short[])}. */
   public final void copyTo(short[] values) {
     ArrayCopy.to(this, values);
   }
 
-  /** Copies all elements to an array, as {@link #copyFrom(int[])} copies them from one. */
+  /** Copies all elements to an array. Dtype and order are those of {@link #copyFrom(int[])}. */
   public final void copyTo(int[] values) {
     ArrayCopy.to(this, values);
   }
 
-  /** Copies all elements to an array, as {@link #copyFrom(long[])} copies them from one. */
+  /** Copies all elements to an array. Dtype and order are those of {@link #copyFrom(long[])}. */
   public final void copyTo(long[] values) {
     ArrayCopy.to(this, values);
   }
 
   /**
-   * Returns all bytes, at most 2 GiB, of a contiguous tensor; see {@link #asByteBuffer(long, int)}.
+   * Returns all bytes of a contiguous tensor of up to 2 GiB; see {@link #asByteBuffer(long, int)}.
    */
   public final ByteBuffer asByteBuffer() {
     if (bytes() > Memory.MAX_BUFFER) {
@@ -477,8 +479,8 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
 
   /**
    * Frees memory of {@link #allocate} or {@link MemoryPool#allocate}, for every view of it. Later
-   * calls throw {@link ClosedException}. The memory is freed once the last call that uses it is
-   * over. Memory of a window or of the caller is not freed.
+   * calls with such a view throw {@link ClosedException}. The memory is freed once the last call
+   * that uses it is over. Memory of a window or of the caller is not freed.
    */
   @Override
   public void close() {

@@ -18,13 +18,13 @@ import org.windlass.internal.memory.Memory;
 
 /**
  * A window: memory of the same size on every rank of a communicator, which peers can access.
- * Tensors and signals are placed in it one after another. Ranks that make the same ones in the same
- * order get the same offsets.
+ * Tensors and signals are placed in it one after another. Ranks that make the same tensors and
+ * signals in the same order get the same offsets.
  *
  * <p>{@link #put}, {@link #accumulate} and {@link #get} move elements between this rank's memory
  * and a peer's part, without a call by the peer. {@link Signals} inform the peer of new data. These
- * operations are one-sided: ranks need not call the same ones. The rules of the communicator still
- * apply: one thread at a time, and a failure ends it for all ranks. If the peer has left the
+ * operations are one-sided: ranks need not call the same operations. The rules of the communicator
+ * still apply: one thread at a time, and a failure ends it for all ranks. If the peer has left the
  * communicator, they throw an {@link AbortedException} that names it.
  */
 public final class Window implements AutoCloseable {
@@ -36,7 +36,7 @@ public final class Window implements AutoCloseable {
   /** The {@code wl_window_t*}; valid while the window's memory is pinned. */
   final long handle;
 
-  /** Bytes that are allocated so far. Guarded by this. */
+  /** Number of bytes that are allocated so far. Guarded by this. */
   private long used;
 
   private Window(Communicator communicator, long handle, Memory memory) {
@@ -45,7 +45,7 @@ public final class Window implements AutoCloseable {
     this.memory = memory;
   }
 
-  /** Takes ownership of a native window, of hosts or of devices. */
+  /** Takes ownership of a native window in the memory of hosts or of devices. */
   static Window of(Communicator communicator, long handle, long bytes, boolean onDevice) {
     Endpoint endpoint = communicator.endpoint;
     long address = Native.wl_window_address(handle, endpoint.rank);
@@ -151,8 +151,8 @@ public final class Window implements AutoCloseable {
     }
     if (isOnDevice()) {
       throw new UnsupportedException(
-          "signals: " + this + ": it lies in the memory of devices, and hosts set and look at"
-              + " signals; make them in a window of the host, by Communicator.window");
+          "signals: " + this + ": it is in the memory of devices, but hosts set and read signals;"
+              + " make them in a window of the host (Communicator.window)");
     }
     requireOpen("signals");
     long offset = take(Signals.bytes(count, communicator.size()));
@@ -192,18 +192,18 @@ public final class Window implements AutoCloseable {
 
   /**
    * Copies {@code local} to the location of {@code remote} in {@code peer}'s part of this window.
-   * When it returns, {@code local} may be changed. The peer sees the elements once it has waited
-   * for a later {@link Signals#notify} of this rank.
+   * When the call returns, {@code local} may be changed. The peer sees the elements once it has
+   * awaited a signal that this rank sets afterwards ({@link Signals#notify}).
    *
-   * <p>If a side is in device memory, this rank's device moves the data. Data between a device and
-   * the host passes through pinned memory.
+   * <p>If either tensor is in device memory, this rank's device moves the data. Data between a
+   * device and the host passes through pinned memory.
    *
    * @param local a tensor of the same dtype and shape as {@code remote}; either may be strided
    * @param peer any rank, including this one
    * @param remote a tensor of this window. Its offset selects the location in the peer's part
    * @throws UnsupportedException if {@code local} is in a device's memory and the target is not
-   *     {@code cuda}. Also if both tensors are on devices, {@code local} is on another one than the
-   *     rank's, and one of them is strided. The communicator stays alive
+   *     {@code cuda}. It is also thrown if both tensors are on devices, one of them is strided, and
+   *     {@code local} is on another device than the rank's. The communicator stays alive
    * @throws DeadlineExceededException if {@code peer} is on another host and has not received the
    *     data within the communicator's deadline; this ends the communicator
    */
@@ -215,14 +215,14 @@ public final class Window implements AutoCloseable {
   /**
    * Adds {@code local}, element by element, to the elements at the location of {@code remote} in
    * {@code peer}'s part of this window. Several ranks may add to the same elements at the same
-   * time. No add is lost, but their order is undefined, so the rounding of floats may vary. Each
-   * add rounds once to the dtype, like a sum of two in a reduction. Integers wrap. Adds are not
-   * ordered with {@link #put} or plain stores to the same elements; separate them by signals or a
-   * barrier. Otherwise the call works like {@link #put}.
+   * time. No addition is lost, but the order of additions is undefined, so the rounding of floats
+   * may vary. Each addition rounds once to the dtype, like the sum of two values in a reduction.
+   * Integers wrap. Additions are not ordered with {@link #put} or plain stores to the same
+   * elements; separate them by signals or a barrier. Otherwise the call works like {@link #put}.
    *
    * @throws UnsupportedException if the dtype is not one of f32, f16, bf16, i32, i16 and i8, which
-   *     every target adds atomically. Also in the cases of {@link #put}, or if both sides are on
-   *     devices and {@code local} is on another one than the rank's
+   *     every target adds atomically. It is also thrown in the cases of {@link #put}, or if both
+   *     tensors are on devices and {@code local} is on another device than the rank's
    */
   public void accumulate(Tensor local, int peer, DistributedTensor remote) {
     Arguments.oneSided("accumulate", this, local, remote);
@@ -244,7 +244,7 @@ public final class Window implements AutoCloseable {
     move("get", Native::wl_get, Native::wl_device_get, local, peer, remote);
   }
 
-  /** A native call such as {@code wl_put}, {@code wl_accumulate} or {@code wl_get}. */
+  /** A native call that moves elements: {@code wl_put}, {@code wl_accumulate} or {@code wl_get}. */
   @FunctionalInterface
   private interface Move {
     int call(long comm, long window, long local, int peer, long remote, long error);

@@ -13,11 +13,11 @@
  * <ul>
  *   <li>A null argument throws a {@link NullPointerException} that names the argument, unless the
  *       documentation allows null. The same holds for a null in an array, a collection or a map. If
- *       null is allowed only on some ranks, it throws on the others.
+ *       an argument may be null only on some ranks, null throws on the other ranks.
  *   <li>Any other wrong argument, such as an index out of range, throws an {@link
  *       org.windlass.error.InvalidArgumentException}. The message has the wrong value and the
  *       condition that it must meet.
- *   <li>A call on a closed object, or with one, throws a {@link
+ *   <li>A call on a closed object, or with a closed object as argument, throws a {@link
  *       org.windlass.error.ClosedException}. {@code close} may be called again. Queries of
  *       properties, such as a shape or rank, still work.
  * </ul>
@@ -26,9 +26,10 @@
  * org.windlass.error.UnsupportedException} with the locations that were searched. Layouts, plans
  * and checkpoint headers do not need it.
  *
- * <p>In each case nothing was sent, and the communicator stays alive. Values such as a layout or a
- * plan copy the arrays and collections that they are given. The arrays that a value returns belong
- * to the caller. Returned lists and maps are unmodifiable, unless they were made for the call.
+ * <p>In each of these cases nothing was sent, and the communicator stays alive. Values such as a
+ * layout or a plan copy the arrays and collections that they are given. The arrays that a value
+ * returns belong to the caller. Returned lists and maps are unmodifiable, unless they were made for
+ * the call.
  */
 @NullMarked
 package org.windlass;

@@ -5,7 +5,7 @@ import java.lang.foreign.MemorySegment;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.memory.Memory;
 
-/** Memory segments as {@link Memory}. This is what runs on Java 22 and later. */
+/** Wraps memory segments as {@link Memory}. Java 22 and later load this class. */
 final class Segments {
   private Segments() {}
 

@@ -250,7 +250,7 @@ class PartRulesTest {
     assertThat(unsaid.status()).isEqualTo(2);
     assertThat(unsaid.err().replace("\\", ""))
         .contains(
-            "4:S0 cuts dimension 0 of tensor \"qkv\", along which the rule splits it, and does not tell",
+            "4:S0 cuts dimension 0 of tensor \"qkv\", along which the rule splits it. If each",
             "give the rule \"from\": \"4:S0\"");
     // Of replicas that differ, the one part is compared with the one part of the other.
     List<Long> other = new ArrayList<>(held.get(1));
@@ -325,7 +325,7 @@ class PartRulesTest {
     Cli unsaid = run(String.format(shape, ""), out, whole, "--from", "2:S0", "--to", "1@0:R");
     assertThat(unsaid.status()).isEqualTo(2);
     assertThat(unsaid.err().replace("\\", ""))
-        .contains("make [49216, 2], a multiple of 64 along dimension 0", "\"shape\" in the rule gives");
+        .contains("together have shape [49216, 2]; its size along dimension 0 is a multiple of 64", "as \"shape\" in the rule");
     Cli wrong = run(String.format(shape, ", 'shape': [49000, 2]"), out, whole, "--from", "2:S0", "--to", "1@0:R");
     assertThat(wrong.err()).contains("tensor \"embed\": its files make shape [49216, 2], and by its rule or layout.json it is [49000, 2], padded to [49024, 2]");
     Cli said = run(String.format(shape, ", 'shape': [49159, 2]"), out, whole, "--from", "2:S0", "--to", "1@0:R");
@@ -341,7 +341,7 @@ class PartRulesTest {
     arguments.addAll(List.of(more));
     Cli failed = Cli.run(arguments.toArray());
     assertThat(failed.status()).as(failed.err()).isEqualTo(2);
-    assertThat(failed.err()).contains(index, "is not zero; correct");
+    assertThat(failed.err()).contains(index, "is not zero. Correct");
     assertThat(whole).doesNotExist();
   }
 
@@ -354,13 +354,13 @@ class PartRulesTest {
     String stored = Files.readString(file);
     // A wrong shape in layout.json, along either dimension.
     Files.writeString(file, stored.replaceFirst("\\[ *3, *5 *\\]", "[2, 5]"));
-    losing("indices from 2 of dimension 0 would be left out as padding, and the value at [2, 0]", "[]", out);
+    losing("indices from 2 of dimension 0 count as padding, but the value at [2, 0]", "[]", out);
     Files.writeString(file, stored.replaceFirst("\\[ *3, *5 *\\]", "[3, 4]"));
-    losing("indices from 4 of dimension 1 would be left out as padding, and the value at [0, 4]", "[]", out);
+    losing("indices from 4 of dimension 1 count as padding, but the value at [0, 4]", "[]", out);
     // A wrong shape in a rule.
     Files.delete(file);
     String rule = "[{'match': 'w', 'pad_to': 4, 'shape': [%s]}]";
-    losing("tensor \"w\": its shape is [1, 5] by its rule or layout.json, so indices from 1", String.format(rule, "1, 5"), out, "--from", "2x2:S0,S1");
+    losing("tensor \"w\": its rule or layout.json gives the shape [1, 5], so indices from 1", String.format(rule, "1, 5"), out, "--from", "2x2:S0,S1");
     Cli right = run(String.format(rule, "3, 5"), out, folder.resolve("right.safetensors"), "--from", "2x2:S0,S1", "--to", "1@0:R");
     assertThat(right.status()).as(right.err()).isZero();
     assertThat(TestFile.read(folder.resolve("right.safetensors")).tensors()).isEqualTo(tensors);

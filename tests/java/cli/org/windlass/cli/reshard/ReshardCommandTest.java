@@ -283,9 +283,9 @@ class ReshardCommandTest {
     refused(2, List.of("--to", "target cannot be Partial"), "--from", "2:R", "--to", "2:P", in, out());
     refused(2, List.of("--from is missing"), "--to", "2:R", in, out());
     ranks(tensor("w", DType.I32, shape(2)), tensor("w", DType.I32, shape(2)));
-    rankFolderRefused(List.of("tensor \"w\"", "i32 does not reduce by avg"), "2:P:avg");
+    rankFolderRefused(List.of("tensor \"w\"", "i32 can't be reduced by avg"), "2:P:avg");
     ranks(tensor("w", DType.C64, shape(2)), tensor("w", DType.C64, shape(2)));
-    rankFolderRefused(List.of("tensor \"w\"", "c64 does not reduce by sum"), "2:P");
+    rankFolderRefused(List.of("tensor \"w\"", "c64 can't be reduced by sum"), "2:P");
   }
 
   @Test

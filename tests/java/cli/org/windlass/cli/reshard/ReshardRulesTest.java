@@ -132,7 +132,7 @@ class ReshardRulesTest {
         "[{'match':'*','split':[1,0],'dim':0}]           | [0].split[1]: 0 is no number of indices or groups",
         "[{'match':'*','split':[9223372036854775807,1],'dim':0}] | [0].split: the parts together have 2^63",
         "[{'match':'*','pad_to':2147483648}]              | [0].pad_to: 2147483648 is above 2147483647",
-        "[{'match':'*','split':[1,1],'dim':0,'stack':true}] | [0].stack: stands beside split; a rule joins,",
+        "[{'match':'*','split':[1,1],'dim':0,'stack':true}] | [0].stack: stands beside split; a rule does only one of: join,",
         "[{'match':'{p}','as':'a','parts':['q'],'split':[1,1],'dim':0}] | [0].split: stands beside parts",
         "[{'match':'*','split':[1,1],'dim':0,'as':['a','b','c']}] | [0].as: has 3 names, and split has 2 parts",
         "[{'match':'*','split':[1,1],'dim':0,'to':['1:R','1:R','1:R']}] | [0].to: has 3 layouts, and split has 2",
@@ -186,7 +186,8 @@ class ReshardRulesTest {
             + " lies where --to does";
     assertThat(done.err().lines())
         .containsExactly(
-            warning + place + "[2]: matches no tensor that no rule before it matches",
+            warning + place + "[2]: has no effect; a rule before it matches each tensor that it"
+                + " matches",
             warning + "tensor \"a.b.w\": " + place
                 + "[0].to: 2@5:S1 is for rank-00005.safetensors to rank-00006.safetensors" + rest,
             warning + "tensor \"a.w\": " + place
@@ -495,14 +496,14 @@ class ReshardRulesTest {
     TestFile.Tensor[] all = experts.toArray(new TestFile.Tensor[0]);
     String rule = "[{'match':'x.{e}.w','stack':%s,'as':'x.w'}]";
     String uneven = rule.replace("%s", "%s,'uneven':true");
-    refused(String.format(rule, true), "stacked of 9 to 11, and there is no \"x.0.w\"; \"uneven\": true", all);
+    refused(String.format(rule, true), "has tensors 9 to 11 to stack, but \"x.0.w\" is missing; to stack", all);
     assertThat(whole(String.format(uneven, true), all))
         .containsExactly(of("x.w", shape(3, 2), 90, 91, 100, 101, 110, 111));
     assertThat(whole(String.format(uneven, 1), all))
         .containsExactly(of("x.w", shape(2, 3), 90, 100, 110, 91, 101, 111));
     assertThat(whole(String.format(rule, true), tensor("x.0.w", 4), tensor("x.1.w", 5)))
         .containsExactly(of("x.w", shape(2), 4, 5));
-    refused(String.format(uneven, true), "stacked of 9 to 11, and there is no \"x.10.w\"", all[1], all[2]);
+    refused(String.format(uneven, true), "has tensors 9 to 11 to stack, but \"x.10.w\" is missing", all[1], all[2]);
     refused(String.format(rule, true), "{e} is \"09\"; tensors are stacked by number", tensor("x.09.w", 0, 2));
     for (String number : List.of("2147483648", "1000000000")) {
       refused(

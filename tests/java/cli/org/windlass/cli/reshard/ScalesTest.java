@@ -475,7 +475,7 @@ class ScalesTest {
     String apart = String.format(fuse, "");
     addGptq("q", 8);
     addGptq("k", 8);
-    refused("the rule {\"match\": \"q.g_idx\", \"as\": \"qk.g_idx\"} gives it these", apart, "--to", "1:R");
+    refused("the rule {\"match\": \"q.g_idx\", \"as\": \"qk.g_idx\"} gives it the same numbers", apart, "--to", "1:R");
     done(String.format(fuse, ",{'match':'q.g_idx','as':'qk.g_idx'}"), "--to", "1:R");
     refused(
         "numbers the groups of \"q.qweight\", and a rule joins them",

@@ -419,7 +419,7 @@ class WarningsTest {
             "--max-shard-bytes", "8");
     assertThat(failed.status()).isEqualTo(2);
     assertThat(failed.err())
-        .contains(out + ": --max-shard-bytes makes a folder, and this is a file's name; name a folder");
+        .contains(out + ": --max-shard-bytes writes a folder, but this is the name of a file; name a folder");
     assertThat(out).doesNotExist();
   }
 }

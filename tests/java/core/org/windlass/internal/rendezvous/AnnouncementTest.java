@@ -47,7 +47,7 @@ class AnnouncementTest {
   private static void requireRefused(byte[] bytes, String version, String why) {
     Failure.assertFails(
             Native.WL_MISMATCH, () -> Announcement.of(bytes, version))
-        .isEqualTo("what the other job says of itself can't be read: " + why);
+        .isEqualTo("the other job's description of itself can't be read: " + why);
   }
 
   @Test

@@ -302,7 +302,7 @@ class RendezvousFileTest {
             text.replace("4711", "65536"),
             text.replaceFirst("token .", "token g"))) {
       write(file, garbage);
-      requireAbsent(file, "says nothing that this version of Windlass can read");
+      requireAbsent(file, "has no content that this version of Windlass can read");
     }
   }
 
@@ -313,13 +313,13 @@ class RendezvousFileTest {
     for (String open : List.of("rw-r-----", "rw----r--", "rw--w----", "rw------x")) {
       write(file, text);
       mode(file.path(), open);
-      requireAbsent(file, "is open to others than its owner");
+      requireAbsent(file, "is accessible to other users than its owner");
     }
     Path aim = temporary.resolve("aim");
     Files.writeString(aim, text);
     mode(aim, "rw-------");
     Files.createSymbolicLink(file.path(), aim);
-    requireAbsent(file, "is no file, or a link to one");
+    requireAbsent(file, "is not a file, or is a link");
     assertThat(aim).hasContent(text);
   }
 
@@ -387,7 +387,7 @@ class RendezvousFileTest {
     }
     mode(own, "rwxrwxrwx");
     assertFails(Native.WL_RESOURCE, () -> of("job", open))
-        .contains("is open to others", "XDG_RUNTIME_DIR", "WINDLASS_RENDEZVOUS");
+        .contains("is accessible to other users", "XDG_RUNTIME_DIR", "WINDLASS_RENDEZVOUS");
     Files.delete(own);
     Files.createSymbolicLink(own, folder);
     assertFails(Native.WL_RESOURCE, () -> of("job", open)).contains("is no folder, or a link");

@@ -140,7 +140,7 @@ class StaleAllGatherTest {
     CompletableFuture<Object> one = hears(ranks.get(1), "c", 1);
     for (CompletableFuture<Object> each : List.of(zero, one, again)) {
       assertThat((Throwable) get(each)).isInstanceOf(PeerLostException.class)
-          .hasMessageStartingWith("rank 2 came to the start and left");
+          .hasMessageStartingWith("rank 2 joined the start and left");
     }
   }
 
@@ -182,7 +182,7 @@ class StaleAllGatherTest {
     Thread.sleep(200);
     String much = "x".repeat(700_000);
     assertThat((Throwable) heard(all(testStore.join(), 2), of(much, 1), LONG))
-        .hasMessageStartingWith("another process has come to this start as rank 1 too");
+        .hasMessageStartingWith("another process has joined this start as rank 1 too");
     assertThat(heard(all(testStore.join(), 2), of("a", 0), LONG)).isEqualTo(List.of("a", "b"));
     assertThat(get(waits)).isEqualTo(List.of("a", "b"));
   }
@@ -233,7 +233,7 @@ class StaleAllGatherTest {
     for (CompletableFuture<Object> each : calls) {
       reasons.add(((Throwable) get(each)).getMessage());
     }
-    assertThat(reasons).singleElement().asString().startsWith("rank 99 of 100 had not come to ");
+    assertThat(reasons).singleElement().asString().startsWith("rank 99 of 100 had not joined at ");
     assertThat(gets.get()).isLessThan(10 * size);
   }
 }

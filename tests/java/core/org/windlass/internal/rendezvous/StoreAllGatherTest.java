@@ -99,9 +99,9 @@ class StoreAllGatherTest {
       Store zero = testStore.join();
       Store one = testStore.join();
       assertThat((Throwable) heard(all(zero, 2), 0, "a", SHORT))
-          .hasMessageStartingWith("rank 1 of 2 had not come to ");
+          .hasMessageStartingWith("rank 1 of 2 had not joined at ");
       assertThat((Throwable) heard(all(one, 2), 1, "b", SHORT))
-          .hasMessageStartingWith("rank 0 of 2 had not come to ");
+          .hasMessageStartingWith("rank 0 of 2 had not joined at ");
       assertThat(one.keys("", LONG)).isEmpty();
       CompletableFuture<Object> other = beside(() -> heard(all(one, 2), 1, "b", LONG));
       assertThat(heard(all(zero, 2), 0, "a", LONG)).isEqualTo(List.of("a", "b"));
@@ -138,7 +138,7 @@ class StoreAllGatherTest {
           .filteredOn(line -> line.contains("so far; the start waits for"))
           .singleElement()
           .asString()
-          .startsWith("ranks 1, 3 of 4 had not come to " + address)
+          .startsWith("ranks 1, 3 of 4 had not joined at " + address)
           .endsWith("s more");
     }
   }
@@ -162,7 +162,7 @@ class StoreAllGatherTest {
       List<StoreAllGather> ranks = stores.stream().map(store -> all(store, 3)).toList();
       firstRound(ranks);
       stores.get(1).close();
-      String left = "rank 1 came to the start and left";
+      String left = "rank 1 joined the start and left";
       CompletableFuture<Object> zero = beside(() -> heard(ranks.get(0), 0, "b", LONG));
       Thread.sleep(500);
       assertThat((Throwable) heard(ranks.get(2), 2, "b", LONG)).hasMessageStartingWith(left);
@@ -181,7 +181,7 @@ class StoreAllGatherTest {
       Thread.sleep(100);
       stores.get(2).close();
       assertThat((Throwable) zero.get(5, TimeUnit.SECONDS))
-          .hasMessageStartingWith("rank 2 came to the start and left");
+          .hasMessageStartingWith("rank 2 joined the start and left");
     }
   }
 
@@ -222,7 +222,7 @@ class StoreAllGatherTest {
       CompletableFuture<Object> waits = beside(() -> heard(all(testStore.join(), 2), 1, "b", LONG));
       Thread.sleep(200);
       assertThat((Throwable) heard(all(testStore.join(), 3), 1, "B", LONG))
-          .hasMessageStartingWith("another process has come to this start as rank 1 too");
+          .hasMessageStartingWith("another process has joined this start as rank 1 too");
       assertThat(heard(all(testStore.join(), 2), 0, "a", LONG)).isEqualTo(List.of("a", "b"));
       assertThat(get(waits)).isEqualTo(List.of("a", "b"));
     }

@@ -72,8 +72,8 @@ class LinkSearchTest {
       assertThat(of(b).other()).isEqualTo(job("source", "source", "1"));
       Failure.assertFails(
               Native.WL_DEADLINE_EXCEEDED, () -> search(store, "source", MOMENT).source(null))
-          .contains("no job receives it here that is not linked already, at the store at")
-          .contains("see whether the other job runs");
+          .contains("no job receives it here that is not linked yet, at the store at")
+          .contains("check that the other job runs");
       assertThat(search(store, "source", TestStore.LONG).open()).isEmpty();
     }
   }
@@ -100,7 +100,7 @@ class LinkSearchTest {
       Announcement second = new Announcement("1", "second", "second", 18, 2, "", OPTIONS, false);
       Failure.assertFails(Native.WL_DEADLINE_EXCEEDED,
           () -> search(other, second, MOMENT).source(null))
-          .contains("no job receives it here that is not linked already: job 'a' (2 ranks, rank 0")
+          .contains("no job receives it here that is not linked yet: job 'a' (2 ranks, rank 0")
           .contains("has connected to job 'source' (2 ranks, rank 0 is process 17)")
           .contains("a link name has one source")
           .doesNotContain("see whether");

@@ -100,7 +100,7 @@ class StartStepsTest {
   @ParameterizedTest
   @EnumSource(TestStore.Kind.class)
   void aRankThatGoesBetweenTwoStepsIsNamedToAll(TestStore.Kind kind) throws Exception {
-    String left = "rank 2 came to the start and left before all had joined";
+    String left = "rank 2 joined the start and left before all ranks had joined";
     for (boolean quits : new boolean[] {false, true}) {
       try (TestStore testStore = new TestStore(kind)) {
         List<Process> three = processes(testStore, 3, TestStore.LONG);
@@ -174,9 +174,9 @@ class StartStepsTest {
         CompletableFuture<Throwable> other =
             failing(() -> ranks[1 - hasty].say("arrive", 1 - hasty));
         Failure.assertFails(Native.WL_DEADLINE_EXCEEDED, () -> ranks[hasty].say("arrive", hasty))
-            .startsWith("rank 2 of 3 had not come to ")
+            .startsWith("rank 2 of 3 had not joined at ")
             .contains(" when the deadline passed; see why they did not start");
-        assertThat(get(other)).hasMessageStartingWith("rank 2 of 3 had not come to ");
+        assertThat(get(other)).hasMessageStartingWith("rank 2 of 3 had not joined at ");
       }
     }
   }
@@ -190,8 +190,8 @@ class StartStepsTest {
         assertThat(all(two, "arrive")).containsOnlyNulls();
         int other = 1 - stopped;
         Failure.assertFails(Native.WL_DEADLINE_EXCEEDED, () -> two.get(other).say("share", other))
-            .startsWith("rank " + stopped + " of 2 had come to ")
-            .contains(" and not gone on with the others when the deadline passed; see whether their")
+            .startsWith("rank " + stopped + " of 2 had joined at ")
+            .contains(", but not continued with the others when the deadline passed; see whether their")
             .doesNotContain("share");
       }
     }
@@ -248,7 +248,7 @@ class StartStepsTest {
       Thread.sleep(200);
       Process again = Process.of(testStore.join(), List.of(1), 2, MOMENT);
       Failure.assertFails(Native.WL_MISMATCH, () -> again.say("arrive", 1))
-          .startsWith("another process has come to this start as rank 1 too");
+          .startsWith("another process has joined this start as rank 1 too");
       assertThat(first).isNotDone();
       Process.of(testStore.join(), List.of(0), 2, TestStore.LONG).say("arrive", 0);
       assertThat(get(first)).isNull();

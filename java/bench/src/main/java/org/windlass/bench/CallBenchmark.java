@@ -21,7 +21,7 @@ import org.windlass.ReduceOp;
 import org.windlass.Window;
 
 /**
- * Measures the cost of a call from Java on a communicator of one rank, where nothing waits.
+ * Measures the cost of a call from Java on a communicator of one rank, where no call waits.
  * call_bench.cpp measures the same calls from C. JMH's gc profiler shows the bytes of a call.
  */
 @State(Scope.Thread)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Benchmarks of the library. They consist of workloads of each operation, samplers that time them
- * on one clock, physical floors, and comparisons with other libraries and other builds.
+ * Benchmarks of the library. They consist of a workload for each operation, samplers that measure
+ * workloads on one clock, physical floors (lower bounds of the times), and comparisons with other
+ * libraries and other builds.
  */
 @NullMarked
 package org.windlass.bench;

@@ -29,7 +29,7 @@ import org.windlass.layout.DeviceMesh;
  *
  * <p>A checkpoint has one of three forms: a safetensors file with whole tensors, the files of an
  * index, or rank files. Each rank file ({@code rank-00000.safetensors} and so on) holds the local
- * tensors of one rank. {@link #open} reads and checks every header, and no tensor data.
+ * tensors of one rank. {@link #open} reads and checks every header, but reads no tensor data.
  */
 public final class Checkpoint implements AutoCloseable {
   private static final Pattern RANK_FILE = Pattern.compile("rank-([0-9]+)\\.safetensors");
@@ -42,7 +42,7 @@ public final class Checkpoint implements AutoCloseable {
   private Optional<Path> index = Optional.empty();
   private Optional<LayoutFile> layouts = Optional.empty();
   private Set<String> names = Set.of();
-  /** File of each tensor, by the index. */
+  /** File of each tensor, from the index. */
   private Map<String, SafetensorsFile> indexed = Map.of();
 
   private Checkpoint(Path path) {
@@ -52,8 +52,8 @@ public final class Checkpoint implements AutoCloseable {
   /**
    * Opens a file or a folder and checks the header of each safetensors file in it.
    *
-   * @throws InvalidArgumentException if the path does not exist, is malformed, or is no checkpoint;
-   *     the message names the file
+   * @throws InvalidArgumentException if the path does not exist, is malformed, or is not a
+   *     checkpoint; the message names the file
    * @throws org.windlass.error.ResourceException if a file cannot be read
    */
   public static Checkpoint open(Path path) {
@@ -79,7 +79,7 @@ public final class Checkpoint implements AutoCloseable {
     if (index.isPresent() && !found.isEmpty()) {
       throw new InvalidArgumentException(
           path + ": holds both " + index.get().getFileName()
-              + " and rank files; move away those that do not count");
+              + " and rank files; move away those that should not be read");
     }
     if (index.isPresent()) {
       readIndexed(index.get());
@@ -176,13 +176,14 @@ public final class Checkpoint implements AutoCloseable {
         if (listed.isEmpty()) {
           throw new InvalidArgumentException(
               indexFile + ": weight_map is empty, and " + name
-                  + " stands beside it; list its tensors, or give the file itself");
+                  + " is in the same folder; list its tensors in the index, or give the file"
+                  + " itself");
         }
         if (!listed.contains(name) && SafetensorsIndex.isOfModel(indexFile, name)) {
           throw new InvalidArgumentException(
               folder + ": holds " + indexFile.getFileName() + " and " + name
-                  + ", which is not of it; give the file by its own name, or move it away to have"
-                  + " the index read");
+                  + ", which the index does not list; give the file by its own name, or move it"
+                  + " away so that the index is read");
         }
       }
     }
@@ -254,7 +255,7 @@ public final class Checkpoint implements AutoCloseable {
                   notes.add(
                       file.path() + ": __metadata__ " + JsonText.quoted(key) + " is "
                           + JsonText.quoted(value) + ", and " + JsonText.quoted(before) + " in "
-                          + first.get(key) + "; it is left out of what is written");
+                          + first.get(key) + "; it is left out of the output");
                 }
                 first.putIfAbsent(key, file.path());
               });
@@ -272,7 +273,7 @@ public final class Checkpoint implements AutoCloseable {
     return !ranks.isEmpty();
   }
 
-  /** Returns every tensor's name, in the order of the file, the index, or the rank files. */
+  /** Returns the names of all tensors, in the order of the file, the index, or the rank files. */
   public Set<String> names() {
     return Collections.unmodifiableSet(names);
   }

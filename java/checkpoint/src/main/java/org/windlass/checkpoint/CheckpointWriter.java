@@ -30,7 +30,7 @@ import org.windlass.internal.json.JsonText;
  * Writes a checkpoint: a folder or a single file that appears complete or not at all.
  *
  * <p>The writer fills a work folder next to the checkpoint's path, syncs it to the disk, and
- * renames it at {@link #commit}. A writer that is closed without a commit leaves nothing. If a
+ * renames it at {@link #commit}. A writer that is closed without a commit leaves no files. If a
  * process is killed and leaves a work folder, the next writer in the same folder removes it.
  */
 public final class CheckpointWriter implements AutoCloseable {
@@ -58,9 +58,9 @@ public final class CheckpointWriter implements AutoCloseable {
    * Begins a checkpoint.
    *
    * @param out the name that the checkpoint will have
-   * @param replace whether {@code out} may exist already. It must then be an empty folder, or a
-   *     checkpoint from a CheckpointWriter that nobody has changed since. The commit exchanges it
-   *     at once and destroys it
+   * @param replace whether {@code out} may exist already. If it exists, it must be an empty folder,
+   *     or an unchanged checkpoint from a CheckpointWriter. The commit replaces it in one step, and
+   *     deletes its content
    * @throws InvalidArgumentException if {@code out} exists and may not be replaced, if another
    *     writer is making it, or if its folder does not exist
    * @throws ResourceException if the folder cannot be written
@@ -82,7 +82,10 @@ public final class CheckpointWriter implements AutoCloseable {
         place, replace, WorkFolder.create(folder, place.getFileName().toString()));
   }
 
-  /** Returns whether {@code place} exists. Throws, naming {@code out}, if that is unknown. */
+  /**
+   * Returns whether {@code place} exists. If this is unknown, throws an exception whose message
+   * names {@code out}.
+   */
   private static boolean isThere(Path out, Path place) {
     try {
       Files.readAttributes(place, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
@@ -95,8 +98,8 @@ public final class CheckpointWriter implements AutoCloseable {
   }
 
   /**
-   * Returns the path at which a checkpoint of this name appears. Symbolic links in the path of its
-   * folder are followed. A link that has the name itself is not.
+   * Returns the path at which a checkpoint of this name appears. Symbolic links in the path of the
+   * folder are followed. If the name itself is a symbolic link, it is not followed.
    *
    * @throws InvalidArgumentException if its folder does not exist, or is not on the machine's own
    *     file system, such as in an archive
@@ -107,7 +110,7 @@ public final class CheckpointWriter implements AutoCloseable {
     if (out.getFileSystem() != FileSystems.getDefault()) {
       throw new InvalidArgumentException(
           out + ": is a path of " + out.getFileSystem().provider().getScheme()
-              + "; a checkpoint is written to the machine's file system");
+              + "; checkpoints can only be written to the machine's own file system");
     }
     Path absolute = out.toAbsolutePath();
     Path name = absolute.getFileName();
@@ -118,7 +121,7 @@ public final class CheckpointWriter implements AutoCloseable {
       Path folder = Objects.requireNonNull(absolute.getParent()).toRealPath();
       if (!Files.isDirectory(folder)) {
         throw new InvalidArgumentException(
-            out + ": a part of this path is a file; name a folder for it");
+            out + ": a part of this path is a file; name a folder instead");
       }
       return folder.resolve(name);
     } catch (IOException fault) {
@@ -131,7 +134,7 @@ public final class CheckpointWriter implements AutoCloseable {
    *
    * @param name the name of a file in the folder itself; it ends in {@code .safetensors}
    * @throws InvalidArgumentException if the folder has a file of that name, the checkpoint is a
-   *     single file, or a reader would not accept a name
+   *     single file, or a reader would not accept the name of the file or of a tensor
    */
   public SafetensorsWriter file(
       String name, List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
@@ -159,8 +162,8 @@ public final class CheckpointWriter implements AutoCloseable {
   /**
    * Makes the checkpoint a single safetensors file.
    *
-   * @throws InvalidArgumentException if it is a single file already or has files, or a reader would
-   *     not accept a name
+   * @throws InvalidArgumentException if the checkpoint already has files, or a reader would not
+   *     accept the name of a tensor
    */
   public synchronized SafetensorsWriter single(
       List<SafetensorsHeader.Item> items, Map<String, String> metadata) {
@@ -263,7 +266,7 @@ public final class CheckpointWriter implements AutoCloseable {
     }
   }
 
-  /** Returns the path where the content lies before the commit, so that it can be read back. */
+  /** Returns the path of the content before the commit, so that it can be read back. */
   public Path staged() {
     return content();
   }
@@ -279,8 +282,8 @@ public final class CheckpointWriter implements AutoCloseable {
   }
 
   /**
-   * Syncs all files at once. A file system commits concurrent syncs together, while a thousand
-   * syncs one after another take seconds. An interrupt does not end the wait, but stays set.
+   * Syncs all files at once. A file system commits concurrent syncs together, which is much faster
+   * than one sync after another. An interrupt does not end the wait, but stays set.
    */
   private void syncFiles() {
     ExecutorService threads =
@@ -300,8 +303,8 @@ public final class CheckpointWriter implements AutoCloseable {
   /**
    * Gives the checkpoint its name. Call {@link #sync()} first.
    *
-   * @throws InvalidArgumentException if nothing was written, or if something of that name has
-   *     appeared and may not be replaced
+   * @throws InvalidArgumentException if nothing was written, or if a file or folder of that name
+   *     has appeared and may not be replaced
    * @throws org.windlass.error.UnsupportedException if the file system cannot exchange two names
    * @throws ResourceException if another program has removed or changed the written files
    */
@@ -334,7 +337,7 @@ public final class CheckpointWriter implements AutoCloseable {
         return;
       }
     } catch (NoSuchFileException gone) {
-      // The complaint below names the file.
+      // The exception below names the file.
     } catch (IOException fault) {
       throw FileFault.reading(path, fault);
     }
@@ -343,7 +346,10 @@ public final class CheckpointWriter implements AutoCloseable {
             + work.path() + " before it was complete; write it again");
   }
 
-  /** Exchanges the content with what is at {@code out}. Throws if that may not be replaced. */
+  /**
+   * Exchanges the content with the file or folder at {@code out}. Throws if that may not be
+   * replaced.
+   */
   private void exchange() {
     WriteMark.requireReplaceable(out, out);
     NativeFiles.exchange(content(), out);
@@ -360,7 +366,9 @@ public final class CheckpointWriter implements AutoCloseable {
     return committed;
   }
 
-  /** Ends the writing, and removes what was not committed. Idempotent and thread-safe. */
+  /**
+   * Ends the writing, and removes all files that were not committed. Idempotent and thread-safe.
+   */
   @Override
   public synchronized void close() {
     if (ended) {

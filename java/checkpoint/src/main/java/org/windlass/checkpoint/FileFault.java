@@ -26,8 +26,8 @@ public final class FileFault {
   private FileFault() {}
 
   /**
-   * Returns the exception for a fault while reading {@code path}: InvalidArgument if the file is
-   * missing or is a folder, otherwise Resource.
+   * Returns the exception for an I/O error while reading {@code path}: InvalidArgument if the file
+   * is missing or is a folder, otherwise Resource.
    */
   public static WindlassException reading(Path path, IOException fault) {
     requireNonNull(path, fault);
@@ -51,8 +51,8 @@ public final class FileFault {
   }
 
   /**
-   * Returns the exception for a fault while writing {@code path}: InvalidArgument if it is a folder
-   * or its parent is missing, otherwise Resource.
+   * Returns the exception for an I/O error while writing {@code path}: InvalidArgument if it is a
+   * folder or its parent is missing, otherwise Resource.
    */
   public static WindlassException writing(Path path, IOException fault) {
     requireNonNull(path, fault);
@@ -65,7 +65,9 @@ public final class FileFault {
         : new InvalidArgumentException(path + ": " + wrong, fault);
   }
 
-  /** Returns the exception for a fault while changing the entries of a folder or syncing it. */
+  /**
+   * Returns the exception for an I/O error while changing the entries of a folder or syncing it.
+   */
   public static WindlassException writingFolder(Path folder, IOException fault) {
     Objects.requireNonNull(folder, "folder");
     Objects.requireNonNull(fault, "fault");

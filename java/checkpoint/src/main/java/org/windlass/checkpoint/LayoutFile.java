@@ -42,7 +42,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
    * @param shape the global shape
    * @param dtype the dtype, if the file gives it
    * @param layout the layout, if the file gives it
-   * @param parts how the tensor is cut if its ranks hold it in parts; it then has no layout
+   * @param parts the cut of a tensor that ranks hold in parts; such a tensor has no layout
    * @param padded the extents that the layout cuts, if zeros are appended up to them
    */
   public record Entry(
@@ -71,14 +71,21 @@ public record LayoutFile(Map<String, Entry> tensors) {
         }
       }
       List<Long> most = padded.orElse(shape);
-      boolean fits = most.size() == shape.size() && (padded.isEmpty() || parts.isEmpty());
+      if (padded.isPresent() && parts.isPresent()) {
+        throw new InvalidArgumentException(
+            "padded is " + most + " and there are parts, which are not padded");
+      }
+      if (most.size() != shape.size()) {
+        throw new InvalidArgumentException(
+            "padded is " + most + ", which has another number of dimensions than shape " + shape);
+      }
+      boolean fits = true;
       for (int d = 0; d < shape.size() && fits; d++) {
         fits = most.get(d) >= shape.get(d);
       }
       if (!fits) {
         throw new InvalidArgumentException(
-            "padded is " + most + ", which does not hold the shape " + shape
-                + ", or stands beside parts, which are not padded");
+            "padded is " + most + ", which is smaller than shape " + shape);
       }
     }
 
@@ -89,9 +96,9 @@ public record LayoutFile(Map<String, Entry> tensors) {
   }
 
   /**
-   * Describes the cut of a tensor that is fused of parts with unequal extents or layouts. A layout
-   * cuts each part separately. A rank's tensor is its piece of the first part, then its piece of the
-   * second, and so on. No layout of the whole tensor describes such a cut.
+   * Describes the cut of a tensor that is fused from parts with unequal extents or layouts. A
+   * layout cuts each part separately. A rank's tensor is its piece of the first part, then its
+   * piece of the second, and so on. No layout of the whole tensor describes such a cut.
    *
    * @param dim the dimension along which the parts lie one after another
    * @param extents each part's extent of that dimension
@@ -144,7 +151,7 @@ public record LayoutFile(Map<String, Entry> tensors) {
   /**
    * Parses and checks the JSON of such a file.
    *
-   * @param where name of the file, which begins every message
+   * @param where name of the file, with which every message begins
    * @throws InvalidArgumentException if the JSON is malformed
    */
   public static LayoutFile parse(String where, byte[] bytes) {

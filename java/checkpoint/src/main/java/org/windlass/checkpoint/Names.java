@@ -9,7 +9,7 @@ import org.windlass.internal.json.JsonText;
 
 /** Checks the names that checkpoints contain. Each message begins with {@code where}. */
 final class Names {
-  /** Key of a header's metadata. No tensor may have this name. */
+  /** Key of the metadata in a header. No tensor may have this name. */
   static final String METADATA = "__metadata__";
 
   static final String SAFETENSORS = ".safetensors";
@@ -26,11 +26,11 @@ final class Names {
     }
   }
 
-  /** Throws InvalidArgument for a text that UTF-8 can't hold, such as half a surrogate pair. */
+  /** Throws InvalidArgument for a text that UTF-8 can't hold, such as an unpaired surrogate. */
   static void requireText(String where, String what, String text) {
     if (!JsonText.wellFormed(text)) {
       throw new InvalidArgumentException(
-          where + ": " + what + " " + JsonText.quoted(text) + " holds half a surrogate pair");
+          where + ": " + what + " " + JsonText.quoted(text) + " contains an unpaired surrogate");
     }
   }
 

@@ -15,7 +15,7 @@ import org.windlass.internal.json.JsonText;
  * @param dtype the element type
  * @param shape the extents, none negative; empty for a scalar
  * @param begin the offset of the tensor's first byte, in bytes from the end of the header
- * @param end the offset just behind the tensor's last byte, counted likewise
+ * @param end the offset of the first byte after the tensor, in bytes from the end of the header
  */
 public record SafetensorsEntry(
     String name, DType dtype, List<Long> shape, long begin, long end) {
@@ -45,7 +45,7 @@ public record SafetensorsEntry(
    *
    * @param where the text with which a message begins
    * @throws InvalidArgumentException if an extent is negative, the size does not fit 63 bits, or a
-   *     dtype of less than a byte does not end on a byte
+   *     tensor of elements smaller than a byte fills no whole number of bytes
    */
   static long packedBytes(String where, DType dtype, List<Long> shape) {
     for (int d = 0; d < shape.size(); d++) {
@@ -70,7 +70,7 @@ public record SafetensorsEntry(
     if (bits % 8 != 0) {
       throw new InvalidArgumentException(
           where + ": shape " + shape + " as " + dtype.safetensorsName() + " takes " + bits
-              + " bits, which is no whole number of bytes");
+              + " bits, which is not a whole number of bytes");
     }
     return bits / 8;
   }

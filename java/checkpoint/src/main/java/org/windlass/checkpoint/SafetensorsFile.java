@@ -40,8 +40,8 @@ public final class SafetensorsFile implements AutoCloseable {
   /**
    * Opens a file and checks its header.
    *
-   * @throws InvalidArgumentException if there is no such file or it is malformed; the message names the
-   *     file, the tensor and what is wrong
+   * @throws InvalidArgumentException if there is no such file or it is malformed; the message names
+   *     the file, the tensor and the problem
    * @throws org.windlass.error.ResourceException if it cannot be read
    */
   public static SafetensorsFile open(Path path) {
@@ -92,7 +92,7 @@ public final class SafetensorsFile implements AutoCloseable {
 
   /**
    * Returns whether a tensor begins at a multiple of its element size, which {@link #tensor}
-   * requires. The format does not require it.
+   * requires. The safetensors format does not require this alignment.
    */
   public boolean isAligned(String name) {
     return header.isAligned(entry(name));
@@ -101,8 +101,8 @@ public final class SafetensorsFile implements AutoCloseable {
   /**
    * Returns the tensor of that name, as a view of the mapped file.
    *
-   * @throws InvalidArgumentException if there is none, if it is not aligned, or if the file's
-   *     length has changed
+   * @throws InvalidArgumentException if there is no such tensor, if it is not aligned, or if the
+   *     file's length has changed
    * @throws org.windlass.error.UnsupportedException if an element takes less than a byte
    */
   public Tensor tensor(String name) {
@@ -183,7 +183,7 @@ public final class SafetensorsFile implements AutoCloseable {
     return new InvalidArgumentException(
         path + ": has " + bytes + " bytes now, and had "
             + (bytes == header.fileBytes() ? "fewer while it was read" : header.fileBytes() + " when it was opened")
-            + "; something writes to it, so run again once that has ended");
+            + "; another program writes to it: run again once that program has ended");
   }
 
   private void requireOpen() {

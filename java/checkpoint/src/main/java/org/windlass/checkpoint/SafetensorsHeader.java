@@ -30,8 +30,8 @@ import org.windlass.internal.json.JsonText;
 
 /**
  * Represents the header of a safetensors file: eight bytes of length, then one JSON object. In a
- * header that was read, sizes follow from shapes, and the tensors cover the file's data without
- * overlap or hole.
+ * header that was read, the size of each tensor matches its shape, and the tensors cover the file's
+ * data without overlaps or gaps.
  */
 public final class SafetensorsHeader {
   /** Length of the longest header that is accepted, in bytes. */
@@ -122,7 +122,7 @@ public final class SafetensorsHeader {
    * @param json the bytes after the length
    * @param dataBytes the number of bytes after the header in the file
    * @throws InvalidArgumentException if the header is malformed; the message names the file, the
-   *     tensor and the fault
+   *     tensor and the problem
    */
   public static SafetensorsHeader parse(String where, byte[] json, long dataBytes) {
     Objects.requireNonNull(where, "where");
@@ -185,7 +185,7 @@ public final class SafetensorsHeader {
               + " is missing");
     }
     if (offsets.size() != 2) {
-      throw text.bad(what + ": data_offsets " + offsets + " are not a begin and an end");
+      throw text.bad(what + ": data_offsets " + offsets + " are not two numbers, begin and end");
     }
     long begin = offsets.get(0);
     long end = offsets.get(1);
@@ -210,7 +210,7 @@ public final class SafetensorsHeader {
         .orElseThrow(() -> text.bad(what + ": unknown dtype " + JsonText.quoted(spelling)));
   }
 
-  /** Throws unless the tensors, sorted by offset, cover all bytes without overlap or hole. */
+  /** Throws unless the tensors, sorted by offset, cover all bytes without overlaps or gaps. */
   private static void checkCover(
       String where, Collection<SafetensorsEntry> tensors, long dataBytes) {
     List<SafetensorsEntry> sorted = new ArrayList<>(tensors);
@@ -232,7 +232,7 @@ public final class SafetensorsHeader {
       }
       if (entry.begin() > covered) {
         throw new InvalidArgumentException(
-            what + ": begins at byte " + entry.begin() + " and leaves a hole after byte " + covered);
+            what + ": begins at byte " + entry.begin() + " and leaves a gap after byte " + covered);
       }
       covered = entry.end();
       before = entry.name();

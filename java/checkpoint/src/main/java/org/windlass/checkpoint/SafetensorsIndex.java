@@ -40,7 +40,7 @@ public record SafetensorsIndex(Map<String, String> files) {
    * Returns the path of a folder's index: the file named {@link #NAME}, or the only other index.
    * Empty if the folder has none.
    *
-   * @throws InvalidArgumentException if no index has that name and there are several
+   * @throws InvalidArgumentException if there are several indices and none has that name
    */
   static Optional<Path> find(Path folder) throws IOException {
     if (Files.exists(folder.resolve(NAME))) {
@@ -53,15 +53,16 @@ public record SafetensorsIndex(Map<String, String> files) {
     if (found.size() > 1) {
       throw new InvalidArgumentException(
           folder + ": holds " + found.get(0).getFileName() + " and " + found.get(1).getFileName()
-              + ", and no " + NAME + "; keep the one that counts");
+              + ", and no " + NAME + "; keep only the one to read");
     }
     return found.stream().findFirst();
   }
 
   /**
-   * Returns whether a file that the index does not list has a name of the same model. Examples are
-   * the whole model next to {@code model.safetensors.index.json}, and the model of which {@code
-   * model.fp16.safetensors.index.json} is a variant.
+   * Returns whether the name of a file shows that it belongs to the same model as the index,
+   * although the index does not list the file. For example, it may be the whole model next to
+   * {@code model.safetensors.index.json}, or the full model next to the index of a variant, {@code
+   * model.fp16.safetensors.index.json}.
    *
    * @param index path of the index
    * @param file name of the file

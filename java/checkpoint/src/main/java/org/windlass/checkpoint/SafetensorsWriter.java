@@ -18,8 +18,8 @@ import org.windlass.internal.json.JsonText;
 
 /**
  * Writes a new safetensors file of its final size, whose tensors are zero at first. {@link #create}
- * reserves the disk blocks, so a full disk causes an exception there and never later. Several
- * processes may write the file at once: one creates it, and the others open it.
+ * reserves the disk blocks, so if the disk is full, {@code create} throws, and later writes do not.
+ * Several processes may write the file at once: one creates it, and the others open it.
  */
 public final class SafetensorsWriter implements AutoCloseable {
   private final Path path;
@@ -50,7 +50,7 @@ public final class SafetensorsWriter implements AutoCloseable {
     return create(path, header, Optional.empty());
   }
 
-  /** Creates a file, and copies the header from {@code like} if there is such a file. */
+  /** Creates a file. Copies the header from {@code like}, unless that is empty. */
   static SafetensorsWriter create(
       Path path, SafetensorsHeader header, Optional<SafetensorsWriter> like) {
     NativeFiles.create(path, header.fileBytes());
@@ -135,7 +135,7 @@ public final class SafetensorsWriter implements AutoCloseable {
   }
 
   private InvalidArgumentException differs() {
-    return new InvalidArgumentException(path + ": is not the file of these tensors");
+    return new InvalidArgumentException(path + ": has another header than that of these tensors");
   }
 
   /** Returns the path of the file. */
@@ -153,8 +153,8 @@ public final class SafetensorsWriter implements AutoCloseable {
   }
 
   /**
-   * Frees the memory of the header, for callers that know where tensors begin. Afterwards only
-   * {@link #write(long, ByteBuffer)} writes.
+   * Frees the memory of the header, for callers that know where tensors begin. Afterwards, only
+   * {@link #write(long, ByteBuffer)} can write.
    *
    * @hidden
    */

@@ -15,7 +15,10 @@ import org.windlass.internal.json.JsonText;
 
 /** Reads the JSON list of tensors that {@code windlass plan --tensors} plans. */
 public final class TensorList {
-  /** Largest {@code count}. Each tensor is planned separately, because replicas take turns. */
+  /**
+   * Largest {@code count}. Each tensor is planned separately, because another replica sends each
+   * one.
+   */
   private static final int MOST_ALIKE = 1_000_000;
 
   /**
@@ -49,7 +52,7 @@ public final class TensorList {
    * Reads a list.
    *
    * @throws InvalidArgumentException if the file is missing or malformed; the message names the
-   *     place in it
+   *     position of the error
    * @throws org.windlass.error.ResourceException if it cannot be read
    */
   public static List<Entry> read(Path path) {

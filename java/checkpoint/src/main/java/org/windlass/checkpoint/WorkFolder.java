@@ -31,12 +31,12 @@ import org.windlass.internal.Fingerprint;
 
 /**
  * A folder that belongs to one running writer. The writer's process holds a lock on the file {@code
- * lock} in it. The lock is free once the process has ended, for whatever reason, and the folder is
- * then abandoned.
+ * lock} in it. When the process has ended for any reason, the lock is free, and the folder counts
+ * as abandoned.
  */
 record WorkFolder(Path path, FileChannel channel) {
-  // All digits except the last eight identify the name that the folder is for, since the readable
-  // part may be cut short. Older versions wrote eight of them.
+  // All digits except the last eight identify the name for which the folder was made, since the
+  // readable part may be cut off. Older versions wrote only eight such digits.
   private static final Pattern NAME =
       Pattern.compile("\\..*\\.windlass-([0-9]+)-([0-9a-f]{8}|[0-9a-f]{16})[0-9a-f]{8}(\\.gone)?");
   // Suffix of a folder that is being removed. No writer creates or uses a folder with it.
@@ -45,7 +45,8 @@ record WorkFolder(Path path, FileChannel channel) {
   // A file name has at most 255 bytes, and a Java char at most three of them.
   private static final int NAME_LIMIT = 60;
   private static final int ATTEMPTS = 100;
-  // The writer retries this many conflicts with writers that began at the same time.
+  // Number of times that the writer tries again after a conflict with a writer that began at the
+  // same time.
   private static final int CONFLICTS = 5;
   private static final int PAUSE_MILLIS = 20;
 
@@ -107,7 +108,7 @@ record WorkFolder(Path path, FileChannel channel) {
           return new WorkFolder(path, channel);
         }
       } catch (NoSuchFileException taken) {
-        // Another writer took the new folder for an abandoned one before it was locked.
+        // Before the new folder was locked, another writer treated it as abandoned and removed it.
       } catch (IOException fault) {
         removeTreeQuietly(path);
         throw FileFault.writingFolder(folder, fault);
@@ -124,8 +125,8 @@ record WorkFolder(Path path, FileChannel channel) {
     try {
       Files.createDirectory(path);
     } catch (NoSuchFileException nowhere) {
-      // The missing folder is not another writer's: the parent is gone, or allows no folders, as
-      // /proc.
+      // The missing folder was not removed by another writer. Its parent is gone, or allows no
+      // folders, as in /proc.
       throw FileFault.writingFolder(folder, nowhere);
     }
   }
@@ -150,8 +151,9 @@ record WorkFolder(Path path, FileChannel channel) {
   }
 
   /**
-   * Returns what has the name of a work folder. An unreadable folder has none: its work folders
-   * can't be removed, the commit finds another writer, and writing into it tells the reason.
+   * Returns the entries whose names are those of work folders. For an unreadable folder, returns
+   * none: its work folders can't be removed anyway, the commit finds another writer, and the first
+   * write reports the reason.
    */
   private static List<Path> all(Path folder) {
     try (DirectoryStream<Path> entries = Files.newDirectoryStream(folder, ".*.windlass-*")) {

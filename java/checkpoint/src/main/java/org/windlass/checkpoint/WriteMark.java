@@ -19,14 +19,14 @@ import org.windlass.error.WindlassException;
 
 /**
  * Marks files and folders from a {@link CheckpointWriter} with the extended attribute {@code
- * user.windlass}, to recognize them later.
+ * user.windlass}, so that a later writer recognizes them.
  *
  * <p>The mark of a file holds its inode, its length and the time of its last write. The mark of a
  * folder holds its inode and the names in it. So a copy, a changed file, or a folder with added
  * files is not recognized. The content of the files is not part of the mark.
  */
 final class WriteMark {
-  /** Number of attempts to check a name whose file other processes keep replacing. */
+  /** Number of attempts to check a file that other processes keep replacing. */
   private static final int LOOKS = 2;
 
   private static final String ATTRIBUTE = "windlass";
@@ -43,11 +43,11 @@ final class WriteMark {
   }
 
   /**
-   * Throws for anything except an empty folder, a marked file, or a marked folder of marked files.
+   * Throws unless the path is an empty folder, a marked file, or a marked folder of marked files.
    *
    * @param shown the path as messages show it
    * @param path the path to check
-   * @throws InvalidArgumentException with the reason why it may not be destroyed
+   * @throws InvalidArgumentException with the reason why the file or folder may not be replaced
    */
   static void requireReplaceable(Path shown, Path path) {
     WindlassException last = null;
@@ -72,7 +72,7 @@ final class WriteMark {
     try {
       BasicFileAttributes now =
           Files.readAttributes(path, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
-      // The time is needed too, because a new file may get the inode of a removed one.
+      // The time is part of it, because a new file may get the inode of a removed one.
       return Optional.of(List.of(String.valueOf(now.fileKey()), now.lastModifiedTime()));
     } catch (IOException none) {
       return Optional.empty();
@@ -84,7 +84,7 @@ final class WriteMark {
       if (Files.isSymbolicLink(path)) {
         throw new InvalidArgumentException(
             shown + ": " + FileFault.link(path).orElse("was a symbolic link")
-                + "; links are not followed here, so name what it leads to");
+                + "; links are not followed here, so name the target of the link");
       }
       if (!Files.isDirectory(path, LinkOption.NOFOLLOW_LINKS)) {
         if (!Files.isRegularFile(path, LinkOption.NOFOLLOW_LINKS)) {
@@ -115,7 +115,7 @@ final class WriteMark {
   private static InvalidArgumentException refused(Path shown, String what) {
     return new InvalidArgumentException(
         shown + ": " + what + " Windlass did not write, or which was changed since; only an empty"
-            + " folder and what Windlass wrote are replaced");
+            + " folder, or unchanged output of Windlass, is replaced");
   }
 
   private static boolean isMarked(Path file) throws IOException {

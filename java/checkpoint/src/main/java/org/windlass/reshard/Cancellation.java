@@ -13,8 +13,8 @@ import org.windlass.error.ClosedException;
 import org.windlass.error.WindlassException;
 
 /**
- * Ends a run early, after {@link #cancel} or an interrupt of the thread that runs it. Holds the
- * group and the writer of the run, to abort and to close them.
+ * Ends a run early, after {@link #cancel} or an interrupt of the thread that runs it. It holds the
+ * run's group, which it aborts, and the run's writer, which it closes.
  */
 final class Cancellation {
   private static final String CANCELLED = "reshard: was cancelled";
@@ -45,10 +45,10 @@ final class Cancellation {
   }
 
   /**
-   * Returns if the run may continue, and throws otherwise. Any thread may call it.
+   * Throws if the run must not continue. Any thread may call it.
    *
    * @throws AbortedException if the run was cancelled or interrupted
-   * @throws WindlassException if the group's ranks have failed; it is their failure
+   * @throws WindlassException the failure of the group's ranks, if they have failed
    */
   void check() {
     String reason = reason();
@@ -67,14 +67,14 @@ final class Cancellation {
     return moving.communicators().get(0);
   }
 
-  /** Returns why the run must end early; null if it need not. */
+  /** Returns the reason why the run must end early. Null if it may continue. */
   private @Nullable String reason() {
     Thread thread = Objects.requireNonNull(runner);
     String interrupted = "reshard: thread \"" + thread.getName() + "\" was interrupted";
     return cancelled ? CANCELLED : thread.isInterrupted() ? interrupted : null;
   }
 
-  /** Creates the writer, which an early end closes, or throws as {@link #check} does. */
+  /** Creates the writer, which is closed if the run ends early. Throws as {@link #check} does. */
   synchronized CheckpointWriter writing(Supplier<CheckpointWriter> begin) {
     check();
     CheckpointWriter begun = begin.get();
@@ -83,8 +83,8 @@ final class Cancellation {
   }
 
   /**
-   * Registers a group whose operations are aborted if the run ends early, or throws as {@link
-   * #check} does.
+   * Registers a group whose operations are aborted if the run ends early. Throws as {@link #check}
+   * does.
    */
   synchronized void moving(LocalGroup moving) {
     group = moving;
@@ -93,7 +93,7 @@ final class Cancellation {
 
   /**
    * Ends the run. When this returns, none of the run's files are on the disk, unless the run was
-   * complete before. Idempotent. Any thread may call it.
+   * already complete. Idempotent. Any thread may call it.
    *
    * @return false if the checkpoint was committed already
    */
@@ -112,8 +112,8 @@ final class Cancellation {
 
   /**
    * Returns the exception that a failed run throws: the reason for the early end if there was one,
-   * otherwise {@code failure}. A cancelled run loses its open files, so its errors about files have
-   * no meaning.
+   * otherwise {@code failure}. The files of a cancelled run are closed and removed, so errors about
+   * these files are ignored.
    */
   WindlassException cause(WindlassException failure) {
     String reason = reason();

@@ -10,7 +10,7 @@ package org.windlass.reshard;
 @FunctionalInterface
 public interface ProgressListener {
   /**
-   * Called while bytes move, and once after all have moved.
+   * Called repeatedly while bytes move, and once after all bytes have moved.
    *
    * @param moved number of bytes written so far
    * @param total number of bytes to write

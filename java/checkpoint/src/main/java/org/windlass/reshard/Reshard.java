@@ -54,7 +54,7 @@ public final class Reshard {
 
   /**
    * Starts a redistribution from tensors of this layout, unless a rule gives a tensor another one.
-   * If a tensor lacks a dimension that the layout shards, the tensor is replicated there.
+   * If a tensor lacks a dimension that the layout shards, the tensor is replicated instead.
    */
   public static Reshard from(Layout layout) {
     return new Reshard(Optional.of(Objects.requireNonNull(layout, "layout")));
@@ -65,7 +65,9 @@ public final class Reshard {
     return new Reshard(Optional.empty());
   }
 
-  /** Sets the input IN: a safetensors file, or a folder in index or rank form. */
+  /**
+   * Sets the input IN: a safetensors file, or a folder of files in the index form or the rank form.
+   */
   public Reshard in(Path path) {
     request.in = Objects.requireNonNull(path, "path");
     return this;
@@ -90,7 +92,7 @@ public final class Reshard {
    * Sets the target layout. If {@code layout} names no ranks, they are numbered after the highest
    * rank of the source, and their files are numbered from 0.
    *
-   * @throws InvalidArgumentException if the text is no layout
+   * @throws InvalidArgumentException if the text is not a layout
    */
   public Reshard to(String layout) {
     Layout.parse(Objects.requireNonNull(layout, "layout"));
@@ -104,22 +106,27 @@ public final class Reshard {
     return this;
   }
 
-  /** Sets the dtype in which floating tensors cross ranks. By default they cross unchanged. */
+  /**
+   * Sets the dtype in which floating tensors cross ranks. By default, they cross in the dtype of
+   * the source.
+   */
   public Reshard wire(DType dtype) {
     request.wire = Optional.of(Casts.require(dtype));
     return this;
   }
 
-  /** Sets the dtype in which floating tensors are written. By default each keeps its own. */
+  /**
+   * Sets the dtype in which floating tensors are written. By default, each tensor keeps its dtype.
+   */
   public Reshard dtype(DType dtype) {
     request.dtype = Optional.of(Casts.require(dtype));
     return this;
   }
 
   /**
-   * Sets how bytes move. In mode {@code DIRECT}, the default, values that do not change are written
-   * from the memory into which they were read. In mode {@code STAGED} all values pass through
-   * memory in the wire dtype. The result is the same.
+   * Sets how bytes move. In mode {@code DIRECT}, the default, values that do not change are read
+   * into memory and written from there. In mode {@code STAGED}, all values are first copied to
+   * other memory in the wire dtype. The result is the same.
    */
   public Reshard mode(TransferMode mode) {
     if (Objects.requireNonNull(mode, "mode") == TransferMode.GATHER_BROADCAST) {
@@ -130,8 +137,8 @@ public final class Reshard {
   }
 
   /**
-   * Sets how many bytes a thread collects in memory before it writes them. The default is 8 MiB.
-   * The result does not depend on it.
+   * Sets the number of bytes that a thread collects in memory before it writes them. The default is
+   * 8 MiB. The result does not depend on this setting.
    */
   public Reshard bucketBytes(long bytes) {
     request.bucketBytes = OptionalLong.of(positive("bytes", bytes));
@@ -155,15 +162,19 @@ public final class Reshard {
   }
 
   /**
-   * Allows the run to replace an existing OUT. The exchange is atomic and destroys the old content.
-   * OUT must be an empty folder, or an output of Windlass that nobody has changed.
+   * Allows the run to replace an existing OUT. The replacement is atomic, and deletes the old
+   * content. The existing OUT must be an empty folder, or an output of Windlass that was not
+   * changed.
    */
   public Reshard force() {
     request.force = true;
     return this;
   }
 
-  /** Compares source replicas, and compares the result with a separate slow implementation. */
+  /**
+   * Compares source replicas with each other, and the result with that of a separate, slow
+   * implementation.
+   */
   public Reshard verify() {
     request.verify = true;
     return this;
@@ -175,15 +186,15 @@ public final class Reshard {
     return this;
   }
 
-  /** Sets how long the run may make no progress. The default is 60 s. */
+  /** Sets the longest time in which no byte moves before the run fails. The default is 60 s. */
   public Reshard deadline(Duration deadline) {
     request.deadline = Duration.ofNanos(Deadline.nanos(deadline));
     return this;
   }
 
   /**
-   * Sets where the kernels run, such as on this machine's processor. {@link #run} throws
-   * UnsupportedException if the target is not available here.
+   * Sets the target, which is the hardware on which the kernels run, such as this machine's
+   * processor. {@link #run} throws UnsupportedException if the target is not available here.
    */
   public Reshard target(Target target) {
     this.target = Optional.of(Objects.requireNonNull(target, "target"));
@@ -203,8 +214,9 @@ public final class Reshard {
   }
 
   /**
-   * Checks the request without a run. Reads IN's headers. If this method throws, it first reports
-   * the warnings about the headers. Otherwise only a run reports them.
+   * Checks the request without a run. Reads only IN's headers. If the check fails, this method
+   * reports the warnings about the headers, and then throws. Otherwise only a run reports these
+   * warnings.
    *
    * @throws InvalidArgumentException if IN is malformed, or does not fit layouts and rules
    * @throws org.windlass.error.UnsupportedException if the target is not available, or a dtype
@@ -223,13 +235,16 @@ public final class Reshard {
   }
 
   /**
-   * Redistributes the checkpoint, on several threads and the caller's. If it throws, the disk is as
-   * before. An interrupt of the calling thread ends the run, and the thread stays interrupted.
+   * Redistributes the checkpoint, on the caller's thread and several others. If the run fails, the
+   * disk is left as it was before. An interrupt of the calling thread ends the run, and the thread
+   * stays interrupted.
    *
    * @throws InvalidArgumentException if IN is malformed, or does not fit layouts and rules
    * @throws org.windlass.error.AbortedException if the run was cancelled or interrupted
-   * @throws org.windlass.error.DeadlineExceededException if nothing moved for the deadline
-   * @throws org.windlass.error.VerificationFailedException naming tensor, index and both ranks
+   * @throws org.windlass.error.DeadlineExceededException if no byte moved for the length of the
+   *     deadline
+   * @throws org.windlass.error.VerificationFailedException if {@link #verify} finds a difference;
+   *     the message names the tensor, the index and both ranks
    * @throws org.windlass.error.UnsupportedException if the target is not available, or a dtype
    *     cannot move as requested
    * @throws org.windlass.error.ResourceException if the disk is full, or a file cannot be read or
@@ -253,15 +268,15 @@ public final class Reshard {
    * <p>The process of rank 0 creates OUT and verifies it. The other processes read and write too.
    * The method returns once OUT has its name.
    *
-   * <p>If one process fails, all throw, and the communicator is dead. If the process of rank 0 is
-   * killed, a hidden work folder remains, which the next run in OUT's folder removes.
+   * <p>If one process fails, all processes throw, and the communicator is dead. If the process of
+   * rank 0 is killed, a hidden work folder remains, which the next run in OUT's folder removes.
    *
-   * @param group the ranks of this process. Nothing else may run on them meanwhile
+   * @param group the ranks of this process. No other operation may run on them meanwhile
    * @throws InvalidArgumentException as {@link #run()} does
    * @throws org.windlass.error.MismatchException if processes differ in settings or in IN
    * @throws org.windlass.error.AbortedException if any process was cancelled, interrupted or failed
    * @throws org.windlass.error.PeerLostException if a process has ended
-   * @throws org.windlass.error.DeadlineExceededException if nothing moved for the length of the
+   * @throws org.windlass.error.DeadlineExceededException if no byte moved for the length of the
    *     deadline, or a process did not join within the deadline or 60 s, whichever is longer
    */
   public ReshardResult run(LocalGroup group) {
@@ -277,7 +292,7 @@ public final class Reshard {
   private ReshardResult run(Function<ReshardRun, ReshardResult> body) {
     checked();
     if (!cancellation.begin()) {
-      throw new InvalidArgumentException("run: this reshard has run; make another one");
+      throw new InvalidArgumentException("run: this reshard has already run; create another one");
     }
     try {
       cancellation.check();
@@ -294,8 +309,8 @@ public final class Reshard {
     Path out = request.out();
     if (request.maxShardBytes.isPresent() && out.toString().endsWith(".safetensors")) {
       throw new InvalidArgumentException(
-          out + ": maxShardBytes() makes a folder, and this is a file's name; name a folder, or"
-              + " leave maxShardBytes() out");
+          out + ": maxShardBytes() writes a folder, but this is the name of a file; name a"
+              + " folder, or leave maxShardBytes() out");
     }
     request.in();
     return request;
@@ -303,9 +318,9 @@ public final class Reshard {
 
   /**
    * Ends the run with {@link org.windlass.error.AbortedException}, even if the run has not begun
-   * yet. When this returns, nothing of the run is on the disk. If there are several processes, that
-   * holds in the process of rank 0. A run that has given OUT its name is complete, and stays.
-   * Idempotent. Any thread may call it.
+   * yet. When this returns, no file of the run is on the disk. If there are several processes, this
+   * holds only in the process of rank 0. If the run has already given OUT its name, it is complete,
+   * and OUT stays. Idempotent. Any thread may call it.
    *
    * @return false if this run has given OUT its name
    */

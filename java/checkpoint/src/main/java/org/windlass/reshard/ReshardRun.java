@@ -36,7 +36,7 @@ import org.windlass.verify.SlowCheck;
 
 /**
  * Runs one process's share of a redistribution. The process of rank 0 creates OUT and gives it its
- * name. All processes fill it.
+ * name. All processes write its content.
  */
 final class ReshardRun implements AutoCloseable {
   private final long begin = System.nanoTime();
@@ -87,7 +87,10 @@ final class ReshardRun implements AutoCloseable {
     warnings.accept(text);
   }
 
-  /** Returns how many ranks to start if all are threads of this process: one for each core. */
+  /**
+   * Returns the number of ranks to start if all ranks are threads of this process: one for each
+   * core.
+   */
   int threads() {
     return list.moves().isEmpty()
         ? 1
@@ -109,7 +112,7 @@ final class ReshardRun implements AutoCloseable {
     }
   }
 
-  /** Returns a failure like {@code failure} whose message names OUT instead of the work folder. */
+  /** Returns a copy of {@code failure} whose message names OUT instead of the work folder. */
   private WindlassException named(WindlassException failure) {
     String said = String.valueOf(failure.getMessage());
     String shown = named(said);
@@ -131,8 +134,8 @@ final class ReshardRun implements AutoCloseable {
       try {
         return lead(team, writer);
       } catch (Throwable failure) {
-        // Abort before the files are removed. Otherwise the other processes would report missing
-        // files.
+        // This aborts before the files are removed. Otherwise the other processes would report
+        // missing files.
         team.abort(named("reshard: rank 0 ended with " + failure));
         throw failure;
       }
@@ -169,7 +172,7 @@ final class ReshardRun implements AutoCloseable {
     return result(output, moved, (System.nanoTime() - begin - verifying) / 1e9);
   }
 
-  /** Runs this process's share of the work if the process of rank 0 is another one. */
+  /** Runs this process's share of the work if rank 0 is in another process. */
   private ReshardResult follow(Team team) {
     staged = team.awaitMade(cancellation::check);
     Overflows overflows = new Overflows(in, list.moves());
@@ -199,7 +202,7 @@ final class ReshardRun implements AutoCloseable {
     try {
       output.open(Objects.requireNonNull(staged));
     } catch (WindlassException failure) {
-      // A run that has ended removes its files. Then the check throws the reason.
+      // When a run fails, its files are removed. Then the check throws the reason.
       cancellation.check();
       throw failure;
     }
@@ -246,7 +249,7 @@ final class ReshardRun implements AutoCloseable {
       throw new InvalidArgumentException(
           out + ": "
               + FileFault.link(out)
-                  .map(link -> link + "; OUT takes the place of no link, so name what it leads to")
+                  .map(link -> link + "; OUT can't replace a link, so name the target of the link")
                   .orElse("exists already; force() replaces what Windlass wrote"));
     }
   }

@@ -64,7 +64,10 @@ public final class BenchCommand implements Runnable {
 
   private static final double WARM_UP_SECONDS = 0.15;
 
-  /** Size from which no warm-up is needed: interpreted code then takes a small part of the time. */
+  /**
+   * Size in bytes from which on no warm-up is needed, because interpreted code then takes only a
+   * small part of the time.
+   */
   private static final long WARM_UP_BYTES = 1 << 20;
 
   @Spec private CommandSpec spec;
@@ -300,7 +303,10 @@ public final class BenchCommand implements Runnable {
     };
   }
 
-  /** Throws if sums of {@code type} round and the ring, which adds in another order, is chosen. */
+  /**
+   * Throws if the sums of {@code type} are not exact and the ring is chosen, which adds in another
+   * order.
+   */
   private void requireVerifiable(DType type) {
     boolean ring = algorithm() == Algorithm.RING || algorithm() == Algorithm.BIDIRECTIONAL_RING;
     if (ring && !new Sums(type, ranks()).areExact()) {

@@ -20,7 +20,7 @@ final class BenchOperations {
   private static final String SIZED = "put, accumulate, send-receive, " + COLLECTIVES + ", cast";
   private static final String BUFFERED = SIZED + ", redistribute, dispatch-combine";
 
-  /** Options that only some operations take, keyed by those operations. */
+  /** Options that only some operations take, keyed by the list of those operations. */
   private static final Map<String, String> OPTIONS =
       Map.of(
           SIZED, "--bytes",

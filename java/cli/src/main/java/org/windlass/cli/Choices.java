@@ -12,7 +12,7 @@ import org.windlass.examples.Examples.Example;
 import org.windlass.kernel.Target;
 import org.windlass.plan.TransferMode;
 
-/** The values that an option or argument takes, for its help and for completion in a shell. */
+/** The values that an option or argument takes, used in its help and for completion in a shell. */
 abstract class Choices implements Iterable<String> {
   private final List<String> names;
 

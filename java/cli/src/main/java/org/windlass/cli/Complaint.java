@@ -22,10 +22,10 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.UnmatchedArgumentException;
 
 /**
- * An error in the form in which the command prints it. One line says what happened and where. The
- * next line says what to do.
+ * An error as the command prints it. The first line says what happened and where. The second line
+ * says what to do.
  *
- * @param code the kind
+ * @param code the kind of the error
  * @param status the exit status
  * @param message what happened, and where
  * @param hint what to do
@@ -37,13 +37,13 @@ public record Complaint(
 
   private static final String PLAIN = "\u001b[0m";
 
-  /** A suggestion differs from a mistyped word in about one of so many letters at most. */
+  /** Number of letters for each letter in which a suggestion may differ from a mistyped word. */
   private static final int LETTERS_AN_EDIT = 3;
 
   private static final Pattern SETTING = Pattern.compile("\\bWINDLASS_[A-Z_]+");
   private static final Pattern OPTION = Pattern.compile("(?<![\\w-])--[a-z][a-z-]+");
 
-  /** What to do about a resource, keyed by the words of the message. */
+  /** Advice for exhausted resources, keyed by words of the message. */
   private static final List<Map.Entry<String, String>> REMEDIES =
       List.of(
           Map.entry("Too many open files", "raise the limit of open files (ulimit -n)"),
@@ -92,7 +92,9 @@ public record Complaint(
         .toList();
   }
 
-  /** Returns the letters to insert, delete or replace until one word is the other. */
+  /**
+   * Returns the number of letters to insert, delete or replace so that one word becomes the other.
+   */
   private static int edits(String from, String to) {
     int[] edits = IntStream.rangeClosed(0, to.length()).toArray();
     for (int i = 1; i <= from.length(); i++) {
@@ -187,7 +189,9 @@ public record Complaint(
         + (option.find() ? "what " + option.group() + " takes" : "what it takes, with examples");
   }
 
-  /** Returns a note about files that could not be removed, from the suppressed exceptions. */
+  /**
+   * Returns a note about files that could not be removed. They are in the suppressed exceptions.
+   */
   private static Optional<String> left(Throwable fault) {
     for (Throwable each = fault; each != null; each = each.getCause()) {
       for (Throwable more : each.getSuppressed()) {

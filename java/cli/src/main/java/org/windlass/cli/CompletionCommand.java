@@ -13,7 +13,7 @@ import picocli.CommandLine.Spec;
     description = "Prints a script that completes commands, options and their values.",
     footer = {"  source <(windlass completion bash)", "  source <(windlass completion zsh)"})
 final class CompletionCommand implements Runnable {
-  /** Shells that the script knows. */
+  /** Shells for which a script exists. */
   private enum Shell {
     /** GNU Bash. */
     bash,
@@ -28,7 +28,7 @@ final class CompletionCommand implements Runnable {
 
   @Override
   public void run() {
-    // The script asks for the shell in which it runs.
+    // The script tests in which shell it runs.
     spec.commandLine()
         .getOut()
         .println(AutoComplete.bash("windlass", spec.root().commandLine()));

@@ -18,11 +18,12 @@ import org.windlass.gpu.CudaGrids;
 import org.windlass.internal.json.JsonObject;
 
 /**
- * The facts about NVIDIA's driver and GPUs in {@code windlass doctor}.
+ * The part of {@code windlass doctor} about NVIDIA's driver and GPUs.
  *
- * @param refusal reason why no GPU is available; empty if one is
+ * @param refusal reason why no GPU is available; empty if a GPU is available
  * @param gpus GPUs that this process sees, in the order of their numbers
- * @param grids which rows of a table of grids apply to these GPUs, as text; empty if nobody asked
+ * @param grids which rows of a table of grids apply to these GPUs, as text; empty if the report
+ *     leaves this out
  */
 record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> grids) {
   private static final String SHARED =
@@ -32,7 +33,7 @@ record CudaReport(Optional<String> refusal, List<Gpu> gpus, Optional<String> gri
   /**
    * One GPU. If the driver can't describe it, {@code device} is null and {@code refusal} says why.
    *
-   * @param reaches numbers of the GPUs whose memory this one can access
+   * @param reaches numbers of the GPUs whose memory this GPU can access
    */
   record Gpu(
       CudaDriver.@Nullable Device device, @Nullable String refusal, List<Integer> reaches) {}

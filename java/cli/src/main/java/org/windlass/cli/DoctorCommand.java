@@ -79,7 +79,7 @@ final class DoctorCommand implements Runnable {
     print(out, "", forPeople(facts));
     out.println("targets");
     if (refusal.isEmpty()) {
-      // The driver's reason stands at cuda.
+      // The line of target cuda already shows the driver's reason.
       String why = cuda.refusal().orElse(NO_DRIVER);
       targets.computeIfPresent(Target.CUDA, (name, state) -> state.replace(why, NO_DRIVER));
     }
@@ -93,7 +93,7 @@ final class DoctorCommand implements Runnable {
     print(out, "", Map.of("verdict", verdict));
   }
 
-  /** Returns one line that says what works here, and which of the facts need attention. */
+  /** Returns one line that says what works here, and which of the reported facts need attention. */
   private static String verdict(
       Map<String, Object> facts, Map<Target, String> targets, Map<String, String> transports) {
     List<String> wrong =
@@ -212,7 +212,9 @@ final class DoctorCommand implements Runnable {
     }
   }
 
-  /** Returns the folder, or why code cannot be loaded from it, as the native library is. */
+  /**
+   * Returns the folder or, if code can't be loaded from it as the native library is, the reason.
+   */
   static String folderOfPrograms(Path folder) {
     Path program = null;
     try {
@@ -242,7 +244,7 @@ final class DoctorCommand implements Runnable {
                 .orElse("none detected"));
   }
 
-  /** Describes the source of the token, or the error in it. Never includes the token itself. */
+  /** Describes the source of the token, or an error in it. Never shows the token itself. */
   static String token(Map<String, String> variables) {
     return orRefusal(
         () ->

@@ -74,7 +74,7 @@ final class LaunchedRank {
     return complaint.code().exitStatus();
   }
 
-  /** Returns the error that a process wrote to {@code file}; empty if it wrote none. */
+  /** Returns the error that a process has written to {@code file}. Empty if it has written none. */
   static Optional<Complaint> told(String ranks, Path file) throws IOException {
     Properties said = new Properties();
     try (var reader = Files.newBufferedReader(file)) {

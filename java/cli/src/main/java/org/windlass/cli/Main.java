@@ -57,7 +57,7 @@ import picocli.CommandLine.TypeConversionException;
 public final class Main implements Runnable {
   private static final String RUN = "run";
 
-  /** Commands that concern all commands. */
+  /** Commands that are about all other commands. */
   private static final Set<String> OF_ALL = Set.of("help", "completion");
 
   /** Width of the longest name of an option in help. */
@@ -136,7 +136,7 @@ public final class Main implements Runnable {
       line.setErr(err);
       // Take arguments literally, also if one begins with @, as a decorator of a name may.
       line.setExpandAtFiles(false);
-      // Arguments after the command that ranks run belong to that command.
+      // The arguments after the command that ranks run belong to that command, and not to windlass.
       line.getSubcommands().values().stream()
           .filter(command -> command.getCommandName().equals(RUN))
           .forEach(command -> command.setStopAtPositional(true));
@@ -148,7 +148,8 @@ public final class Main implements Runnable {
             try {
               return new CommandLine.RunLast().execute(parsed);
             } catch (UncheckedIOException unwritten) {
-              // The parser prints help and version. Failed writes of these end up here.
+              // The parser prints help and version. If such a write fails, this reports the
+              // failure.
               return complain.apply(Complaint.of(unwritten));
             }
           });
@@ -219,7 +220,7 @@ public final class Main implements Runnable {
             });
   }
 
-  /** Returns the stream for progress and warnings. It may discard them. */
+  /** Returns the stream for progress and warnings. The stream may discard them. */
   static PrintWriter notes(CommandSpec command) {
     boolean isQuiet = command.root().userObject() instanceof Main main && main.quiet;
     return isQuiet || LaunchedRank.isThis()

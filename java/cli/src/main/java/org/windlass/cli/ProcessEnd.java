@@ -9,7 +9,9 @@ import java.util.List;
 import org.windlass.error.AbortedException;
 import org.windlass.error.ErrorCode;
 
-/** Ends the process, by the command or by a signal. A signal removes unfinished outputs. */
+/**
+ * Ends the process when a command is over or a signal arrives. A signal removes unfinished outputs.
+ */
 final class ProcessEnd {
   private static final int INTERRUPTED = 130;
 
@@ -30,7 +32,7 @@ final class ProcessEnd {
     try {
       Runtime.getRuntime().addShutdownHook(HOOK);
     } catch (IllegalStateException endingAlready) {
-      // No command has begun.
+      // No command has begun yet.
     }
   }
 
@@ -39,12 +41,15 @@ final class ProcessEnd {
     try {
       Runtime.getRuntime().removeShutdownHook(HOOK);
     } catch (IllegalStateException endingAlready) {
-      // The shutdown hook sets the status. Wait for it here.
+      // The shutdown hook sets the status, so this thread waits for it.
     }
     System.exit(status);
   }
 
-  /** Returns true if a signal is ending the process. Failures may then be its consequences. */
+  /**
+   * Returns true if a signal is ending the process. In this case, failures may be consequences of
+   * the signal.
+   */
   static boolean isNear() {
     Thread probe = new Thread(() -> {});
     try {

@@ -26,8 +26,8 @@ import org.windlass.error.ResourceException;
 
 /**
  * Runs a command whose ranks are processes. The first is this process, and each of the others is a
- * JVM that runs the same command line. When one fails, all end. The reported error is that of the
- * process that failed first, rather than because of another one.
+ * JVM that runs the same command line. When one process fails, all of them end. The reported error
+ * is that of the process that caused the others to fail.
  */
 final class ProcessLaunch {
   /** Time from SIGTERM to SIGKILL. */
@@ -79,7 +79,7 @@ final class ProcessLaunch {
     }
   }
 
-  /** Returns standard error as a byte stream, since the ranks' bytes are copied unchanged. */
+  /** Returns standard error as a byte stream, so that the ranks' bytes are copied unchanged. */
   private static OutputStream standardError() {
     return new FileOutputStream(FileDescriptor.err);
   }
@@ -108,12 +108,15 @@ final class ProcessLaunch {
         LocalGroup.fromEnvironment(variables, ranks, options, options.deadline())) {
       onStart.run();
       body.accept(group);
-      // Wait, so that no rank leaves while another may still access its memory.
+      // This waits, so that no rank leaves while another may still access its memory.
       group.run(Communicator::barrier);
     }
   }
 
-  /** Returns the failure that caused those of other ranks, or {@code failure} if none is known. */
+  /**
+   * Returns the failure that caused the failures of other ranks. Returns {@code failure} if the
+   * cause is unknown.
+   */
   private RuntimeException cause(
       RuntimeException failure, List<RankProcesses.Failure> failures, RunFolder folder)
       throws IOException {
@@ -133,7 +136,7 @@ final class ProcessLaunch {
       }
       told.ifPresent(consequences::add);
     }
-    // If the start was given up, only this rank knows that.
+    // If this rank has given up the start, only this rank knows that.
     if (code == ErrorCode.ABORTED && !consequences.isEmpty()) {
       return new ComplaintException(consequences.get(0), failure);
     }

@@ -55,7 +55,7 @@ final class ProgressBar implements ProgressListener, AutoCloseable {
     }
   }
 
-  /** Returns what has moved, how fast, and the time left if that can be known. */
+  /** Returns the amount that has moved, the speed and, if it can be known, the time left. */
   static String rest(long moved, long total, long nanos) {
     String done =
         String.format(
@@ -67,7 +67,7 @@ final class ProgressBar implements ProgressListener, AutoCloseable {
             ByteSize.rounded((long) (moved * 1e9 / Math.max(nanos, 1))));
     boolean isKnown = nanos >= MEASURED_NANOS && moved > 0 && moved < total;
     long seconds = isKnown ? Math.round(nanos / 1e9 * (total - moved) / moved) : 0;
-    // A fixed width, so that a line covers a longer one before it.
+    // The width is fixed, so that a line overwrites a longer line before it.
     return String.format("%-50s", isKnown ? done + "  " + time(seconds) + " left" : done);
   }
 
@@ -88,7 +88,7 @@ final class ProgressBar implements ProgressListener, AutoCloseable {
       int full = (int) (share * width);
       return "[" + "#".repeat(full) + ".".repeat(width - full) + "] " + rest;
     }
-    // Keep the line shorter than the terminal: a wrapped line would survive the carriage return.
+    // The line must be shorter than the terminal: a wrapped line would survive the carriage return.
     return rest.substring(0, Math.min(rest.length(), Math.max(columns - 1, 1)));
   }
 

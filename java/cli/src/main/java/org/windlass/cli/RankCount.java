@@ -5,7 +5,7 @@ import org.windlass.error.InvalidArgumentException;
 
 /** Checks the number of ranks that a command runs, as threads or processes. */
 public final class RankCount {
-  /** Largest number of ranks. Some operations take time that grows with its square. */
+  /** Largest number of ranks. The time of some operations grows with the square of this number. */
   public static final int MOST = 64;
 
   private RankCount() {}

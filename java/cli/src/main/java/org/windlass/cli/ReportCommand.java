@@ -215,7 +215,7 @@ final class ReportCommand implements Callable<Integer> {
         "took_us", known(elsewhere, micros(call.took())));
   }
 
-  /** Returns the value; null if {@code elsewhere}: values of ranks on other hosts are unknown. */
+  /** Returns the value, or null for a rank on another host, whose values are unknown. */
   private static @Nullable Object known(boolean elsewhere, Object value) {
     return elsewhere ? null : value;
   }

@@ -39,7 +39,10 @@ final class ReshardCommand implements Runnable {
   // More processes do not read and write faster.
   private static final int MOST_PROCESSES = 16;
 
-  /** Most warnings in the JSON result. Its count of warnings includes the others. */
+  /**
+   * Largest number of warnings in the JSON result. The count of warnings in the result includes the
+   * others.
+   */
   private static final int MOST_WARNINGS = 100;
 
   private final List<String> warned = new ArrayList<>();
@@ -142,7 +145,8 @@ final class ReshardCommand implements Runnable {
     if (ignoreScales) {
       reshard.ignoreScales();
     }
-    // Registered until the result is printed: a signal before that is reported as one error.
+    // Registered until the result is printed: if a signal arrives before that, only the signal is
+    // reported.
     try (Unfinished unfinished = new Unfinished()) {
       ReshardResult result = run(reshard, unfinished, err);
       if (LaunchedRank.isThis()) {
@@ -189,7 +193,9 @@ final class ReshardCommand implements Runnable {
     err.println("windlass: warning: " + text);
   }
 
-  /** Replaces names of the library's methods in a message by the command's options. */
+  /**
+   * Replaces the names of the library's methods in a message by the names of the command's options.
+   */
   private static String inOptions(String message) {
     return message
         .replaceAll("\\b(from|to|force)\\(\\)", "--$1")

@@ -8,12 +8,16 @@ import org.windlass.DType;
 import org.windlass.bench.data.Floor;
 import org.windlass.reshard.ReshardResult;
 
-/** Measures the floor of a reshard: the time to copy or cast the written bytes in memory. */
+/**
+ * Measures the floor of a reshard, which is a lower bound of its time: the time to copy or cast the
+ * written bytes in memory.
+ */
 final class ReshardFloor {
   // Bytes of the sample. With its copy, it is larger than most caches.
   private static final long SAMPLE = 16L << 20;
   private static final int ITERATIONS = 3;
-  // Fewer bytes count as a copy, so that one measurement covers all of them.
+  // An amount of bytes below this counts as a copy, so that a single measurement covers all such
+  // amounts.
   private static final long LEAST = 1L << 20;
 
   private ReshardFloor() {}

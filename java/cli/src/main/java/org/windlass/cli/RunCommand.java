@@ -155,7 +155,10 @@ final class RunCommand implements Callable<Integer> {
         + (keepGoing ? "; the other ranks continue" : "; all other ranks are ended");
   }
 
-  /** Returns the exit status for lost output. Prints an error unless the reader has ended. */
+  /**
+   * Returns the exit status for lost output. Prints an error, unless the output was lost because
+   * its reader has ended.
+   */
   private static int statusOf(SharedOutput.Loss loss) {
     if (Results.isReaderGone(loss.fault())) {
       return ErrorCode.RESOURCE.exitStatus();

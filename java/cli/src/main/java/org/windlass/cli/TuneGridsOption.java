@@ -34,8 +34,8 @@ import org.windlass.kernel.Target;
 import picocli.CommandLine.Option;
 
 /**
- * Command-line option that makes a bench measure different grids. The bench prints a line for each
- * size and writes a table.
+ * Command-line option that makes a bench measure different grids (numbers of cores). The bench
+ * prints a line for each size, and writes a table of the best grids.
  */
 final class TuneGridsOption {
   static final String NAME = "--tune-grids";

@@ -50,7 +50,10 @@ final class Unfinished implements AutoCloseable {
     remove(writer);
   }
 
-  /** Adds an output that {@code cancel} removes. {@code cancel} returns false if it is complete. */
+  /**
+   * Adds an output that {@code cancel} removes. {@code cancel} returns false if the output is
+   * complete.
+   */
   void add(Path out, BooleanSupplier cancel) {
     add(
         () -> {
@@ -82,7 +85,10 @@ final class Unfinished implements AutoCloseable {
     }
   }
 
-  /** Removes all unfinished outputs, also later ones. Returns true if a command was running. */
+  /**
+   * Removes all unfinished outputs, including those that are added later. Returns true if a command
+   * was running.
+   */
   static boolean removeAll() {
     List<AutoCloseable> all = new ArrayList<>();
     synchronized (OPEN) {

@@ -5,8 +5,8 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Thrown when a rank, or a call such as {@link org.windlass.Communicator#abort}, ended the
- * operation. The message has the reason. The communicator is dead, unless the thread was
+ * Thrown when the failure of a rank or a call such as {@link org.windlass.Communicator#abort} has
+ * ended the operation. The message has the reason. The communicator is dead, unless the thread was
  * interrupted in {@link org.windlass.Operation#await}. Such an interrupt ends only that wait.
  */
 public final class AbortedException extends WindlassException {

@@ -11,13 +11,16 @@ import org.jspecify.annotations.Nullable;
 public enum ErrorCode {
   /** The call is not valid as written. No data was sent. */
   INVALID_ARGUMENT(1, 2, "InvalidArgument", InvalidArgumentException::new),
-  /** Ranks disagree about an operation. The message names both sides. */
+  /** Ranks disagree about an operation. The message shows what each of two ranks has passed. */
   MISMATCH(2, 2, "Mismatch", MismatchException::new),
   /** A deadline passed. The message names the ranks that are behind. */
   DEADLINE_EXCEEDED(3, 4, "DeadlineExceeded", DeadlineExceededException::new),
   /** A peer's process or host has died or can't be reached. */
   PEER_LOST(4, 5, "PeerLost", PeerLostException::new),
-  /** A rank or a call such as abort ended the operation. The message has the reason. */
+  /**
+   * The failure of a rank or a call such as abort has ended the operation. The message has the
+   * reason.
+   */
   ABORTED(5, 5, "Aborted", AbortedException::new),
   /** The data that arrived differs from the data that was sent. */
   VERIFICATION_FAILED(6, 6, "VerificationFailed", VerificationFailedException::new),

@@ -5,8 +5,8 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Thrown when ranks disagree about an operation. The message names both sides. The communicator is
- * dead, unless the method says otherwise.
+ * Thrown when ranks disagree about an operation. The message shows what each of two ranks has
+ * passed. The communicator is dead, unless the method says otherwise.
  */
 public final class MismatchException extends WindlassException {
   private static final long serialVersionUID = 1L;

@@ -27,7 +27,10 @@ public abstract sealed class WindlassException extends RuntimeException
   /** The kind of failure. */
   private final ErrorCode code;
 
-  /** Name of the operation in which the failure was observed. Empty if it was in none. */
+  /**
+   * Name of the operation in which the failure was observed. Empty if the failure was outside of
+   * operations.
+   */
   private final String operation;
 
   private final transient List<Integer> faultyRanks;
@@ -93,7 +96,7 @@ public abstract sealed class WindlassException extends RuntimeException
 
   /**
    * Returns the operation in which the failure was observed, such as {@code all-to-all}. Empty if
-   * it was in none.
+   * the failure was outside of operations.
    */
   public final String operation() {
     return operation;

@@ -52,7 +52,11 @@ final class ExpertCall {
     }
   }
 
-  /** Pins memory that an object of class {@code owner} has made, as {@link #pin} does. */
+  /**
+   * Pins {@code memory} until {@link #end}. If it was closed, ends the call and throws a
+   * ClosedException that says that the {@code owner}, the class of the object that made it, is
+   * closed.
+   */
   void pinOwn(int index, Tensor memory, String call, Class<?> owner) {
     if (!hold(index, memory.memory())) {
       throw new ClosedException(call + ": the " + owner.getSimpleName() + " is closed");

@@ -15,7 +15,7 @@ import org.windlass.internal.Structs;
  * @param startsAt offset in the table: first row of each local expert, as i32
  * @param getsAt offset in the table: number of rows of each local expert, as i32
  * @param scalesAt offset in the buffer: scales of quantised rows
- * @param recordsAt offset in the buffer: origin and weight of each row, 4 words of 32 bits
+ * @param recordsAt offset in the buffer: source and weight of each row, 4 words of 32 bits
  */
 record ExpertLayout(
     ByteBuffer experts,

@@ -17,14 +17,14 @@ import org.windlass.internal.call.Gathered;
  *
  * @param experts number of experts of all ranks. Rank {@code r} of {@code n} has {@code experts /
  *     n} of them, from {@code r * experts / n} on.
- * @param topK most experts of a token, 1 to 64, and no more than {@code experts}
+ * @param topK largest number of experts of a token: 1 to 64, and no more than {@code experts}
  * @param hidden number of elements of a token
- * @param tokens most tokens that a rank passes to a dispatch
+ * @param tokens largest number of tokens that a rank passes to a dispatch
  * @param dtype dtype of tokens: f64, f32, f16, bf16, f8e5m2 or f8e4m3
- * @param rows number of rows that a rank has room for. 0 means the most that can arrive, for any
- *     choice of the routers. That number is {@code n * tokens} times the most local experts of a
- *     token, plus the rows for alignment.
- * @param alignment number of which the index of each expert's first row is a multiple
+ * @param rows number of rows that a rank has room for. 0 means room for every choice that the
+ *     routers can make: {@code n * tokens} rows for each of a token's experts that can be local,
+ *     plus the rows for alignment.
+ * @param alignment the index of each expert's first row is a multiple of this number
  * @param quantised whether tokens of f32, f16 or bf16 are sent as f8e4m3. Each 128 elements then
  *     have a scale in f32: {@code s = max(largest magnitude, 1e-4) / 448}. An element becomes
  *     {@code q = element * (1 / s)}, rounded to nearest even.
@@ -62,9 +62,9 @@ public record ExpertOptions(
    * quantised.
    *
    * @param experts number of experts of all ranks, a multiple of the number of ranks
-   * @param topK most experts of a token, 1 to 64, and no more than {@code experts}
+   * @param topK largest number of experts of a token: 1 to 64, and no more than {@code experts}
    * @param hidden number of elements of a token
-   * @param tokens most tokens that a rank passes to a dispatch
+   * @param tokens largest number of tokens that a rank passes to a dispatch
    * @param dtype dtype of tokens: f64, f32, f16, bf16, f8e5m2 or f8e4m3
    * @throws InvalidArgumentException if a number is out of range
    */
@@ -73,7 +73,8 @@ public record ExpertOptions(
   }
 
   /**
-   * Returns these options with room for another number of rows; 0 means the most that can arrive.
+   * Returns these options with room for another number of rows. 0 means room for all rows that can
+   * arrive.
    */
   public ExpertOptions withRows(long rows) {
     return new ExpertOptions(experts, topK, hidden, tokens, dtype, rows, alignment, quantised);
@@ -109,7 +110,7 @@ public record ExpertOptions(
       if (option >= 0) {
         throw new InvalidArgumentException(
             "experts: rank " + rank + " has " + text(option, all[rank][option]) + ", rank 0 has "
-                + text(option, all[0][option]) + "; all ranks open them with the same options");
+                + text(option, all[0][option]) + "; open them with the same options on all ranks");
       }
     }
   }

@@ -46,9 +46,9 @@ import org.windlass.internal.call.Endpoint;
  * time, with its deadline. If one fails, the communicator is dead, as after other operations. After
  * their first calls, they allocate nothing.
  *
- * <p>There is one set of rows. It keeps the data of the last dispatch, whichever routing that used,
- * until the next dispatch. A combine reads these rows, or the rows of another tensor of their shape
- * in a window, from the ranks that hold them.
+ * <p>There is one set of rows. It keeps the data of the last dispatch, of any routing, until the
+ * next dispatch. A combine reads these rows, or the rows of another tensor of their shape in a
+ * window, on the ranks that hold them.
  */
 public final class ExpertParallel implements AutoCloseable {
   private static final String DISPATCH = "dispatch";
@@ -121,13 +121,13 @@ public final class ExpertParallel implements AutoCloseable {
     if (options.experts() % ranks != 0) {
       throw new InvalidArgumentException(
           "experts: there are " + options.experts() + " for " + ranks
-              + " ranks; it must be a multiple of the ranks");
+              + " ranks; the number must be a multiple of the number of ranks");
     }
     long most = options.mostRows(ranks);
     if (options.rows() == 0 && most > Integer.MAX_VALUE) {
       throw new InvalidArgumentException(
-          "experts: up to " + most + " rows can come to a rank, which has room for "
-              + Integer.MAX_VALUE + " at most; say how many with withRows");
+          "experts: up to " + most + " rows can arrive at a rank, which has room for "
+              + Integer.MAX_VALUE + " at most; set the number of rows with withRows");
     }
     ExpertOptions whole = options.rows() > 0 ? options : options.withRows(most);
     ExpertLayout layout = ExpertLayout.of(whole, ranks);
@@ -140,7 +140,10 @@ public final class ExpertParallel implements AutoCloseable {
         Deadline.DEFAULT);
   }
 
-  /** Returns the number of routings that the communicator has had before; the same on all ranks. */
+  /**
+   * Returns the number of routings that the communicator has had before. It is the same on all
+   * ranks.
+   */
   private static int number(Communicator communicator) {
     return ROUTINGS.computeIfAbsent(communicator, made -> new AtomicInteger()).getAndIncrement();
   }
@@ -152,7 +155,7 @@ public final class ExpertParallel implements AutoCloseable {
     } catch (ResourceException e) {
       throw new ResourceException(
           "experts: there is no room for " + options.rows() + " rows on each rank, "
-              + layout.bufferBytes() + " bytes; withRows makes it less: " + e.getMessage(),
+              + layout.bufferBytes() + " bytes; set fewer rows with withRows: " + e.getMessage(),
           e);
     }
   }
@@ -185,8 +188,8 @@ public final class ExpertParallel implements AutoCloseable {
 
   /**
    * Makes a routing: an object in which a dispatch stores the rows to which it sends each token.
-   * The call is collective. A routing can be used repeatedly, and needs little memory compared to
-   * the rows.
+   * The call is collective. A routing can be used repeatedly, and needs much less memory than the
+   * rows.
    */
   public ExpertRouting routing() {
     Window table = communicator.window(layout.tableBytes());
@@ -210,7 +213,7 @@ public final class ExpertParallel implements AutoCloseable {
   public DistributedTensor scales() {
     if (scales == null) {
       throw new InvalidArgumentException(
-          "scales: tokens go as " + options.dtype() + "; only quantised ones have scales");
+          "scales: tokens are sent as " + options.dtype() + "; only quantised tokens have scales");
     }
     return scales;
   }
@@ -232,15 +235,15 @@ public final class ExpertParallel implements AutoCloseable {
   /**
    * Copies tokens to the ranks of their experts. The call is collective.
    *
-   * @param routing receives the result of this dispatch; it is empty if the call throws
+   * @param routing receives the result of this dispatch; the routing is empty if the call throws
    * @param tokens [n, hidden] of the options' dtype, contiguous, and not overlapping {@link #rows}.
    *     n may be 0, and may differ between ranks.
-   * @param ids [n, topK] of i32 or i64: the index of an expert, or -1 for none. A token has each
-   *     expert at most once.
+   * @param ids [n, topK] of i32 or i64: the index of an expert, or -1 for none. The ids of one
+   *     token differ from each other, except for -1.
    * @param weights [n, topK] of f32: factors for a combine; null means 1 for all
    * @throws InvalidArgumentException if an id is not the index of an expert, before anything is
-   *     sent; the message names the token and the rank. Also on all ranks, if any rank has too
-   *     little room for its rows; then nothing has moved.
+   *     sent; the message names the token and the rank. It is also thrown on all ranks if any rank
+   *     has too little room for its rows; then nothing has moved
    */
   public void dispatch(ExpertRouting routing, Tensor tokens, Tensor ids, @Nullable Tensor weights) {
     Objects.requireNonNull(ids, "ids");
@@ -249,10 +252,10 @@ public final class ExpertParallel implements AutoCloseable {
 
   /**
    * Copies tokens to the experts of the last dispatch by this routing, with the same weights. The
-   * call is collective. It neither counts nor sorts tokens.
+   * call is collective. The call reuses the counts and the order of that dispatch.
    *
    * @param routing the routing of an earlier dispatch
-   * @param tokens as many tokens on each rank as in that dispatch
+   * @param tokens on each rank, the same number of tokens as in that dispatch
    */
   public void dispatch(ExpertRouting routing, Tensor tokens) {
     dispatchBy(routing, tokens, null, null);
@@ -340,7 +343,7 @@ public final class ExpertParallel implements AutoCloseable {
   }
 
   /**
-   * Combines {@link #rows}, as {@link #combine(ExpertRouting, DistributedTensor, Tensor)} does with
+   * Combines {@link #rows}: calls {@link #combine(ExpertRouting, DistributedTensor, Tensor)} with
    * them as {@code outputs}.
    *
    * @throws InvalidArgumentException if rows are quantised, or the last dispatch used another
@@ -349,13 +352,14 @@ public final class ExpertParallel implements AutoCloseable {
   public void combine(ExpertRouting routing, Tensor out) {
     if (options.quantised()) {
       throw new InvalidArgumentException(
-          COMBINE + ": rows are quantised, and sums of them would lack their scales; give outputs, what"
-              + " experts made of them, as a tensor of its own");
+          COMBINE + ": rows are quantised, and their sums would lack the scales; pass the"
+              + " experts' results as outputs, in a tensor of their own");
     }
     if (last.get() != null && last.get() != routing) {
       throw new InvalidArgumentException(
-          COMBINE + ": rows hold what a dispatch by another routing brought since; combine before that,"
-              + " or give outputs, what experts made of these, as a tensor of its own");
+          COMBINE + ": rows hold the data of a later dispatch by another routing; combine before"
+              + " that dispatch, or pass the experts' results as outputs, in a tensor of their"
+              + " own");
     }
     combine(routing, rows, out);
   }
@@ -458,7 +462,8 @@ public final class ExpertParallel implements AutoCloseable {
   private void requireOwn(String what, ExpertRouting routing) {
     if (!routing.isOf(window)) {
       throw new InvalidArgumentException(
-          what + ": routing is of other experts; take one that routing() of these has made");
+          what + ": routing belongs to other experts; use one that routing() of these experts has"
+              + " made");
     }
   }
 }

@@ -73,12 +73,13 @@ public final class CudaDriver {
   }
 
   /**
-   * Returns the driver's description of one GPU. The call makes a context of this process on it,
-   * unless there is one. A context takes a few hundred MiB of GPU memory.
+   * Returns the driver's description of one GPU. The call makes a context of this process on the
+   * GPU, unless the process already has one. A context takes a few hundred MiB of GPU memory.
    *
    * @throws InvalidArgumentException if there is no such GPU
    * @throws DeviceException if the driver fails
-   * @throws ResourceException if another process uses it exclusively, or its memory is full
+   * @throws ResourceException if another process uses the GPU exclusively, or the GPU's memory is
+   *     full
    */
   public static Device device(int device) {
     requireNumber(device);

@@ -11,8 +11,9 @@ import org.windlass.internal.Natives;
 
 /**
  * Chooses how many cores (blocks of Windlass's kernel) an operation uses on a rank's GPU, for
- * target cuda. The default is as many as can run on the GPU at a time. A table from {@code windlass
- * bench --tune-grids} may have smaller numbers. All ranks use the smallest number of any rank.
+ * target cuda. The default is the largest number of cores that can run on the GPU at a time. A
+ * table from {@code windlass bench --tune-grids} may give smaller numbers. All ranks use the
+ * smallest number of any rank.
  */
 public final class CudaGrids {
   /** Environment variable with the path of the table that a process uses. */
@@ -33,8 +34,8 @@ public final class CudaGrids {
   }
 
   /**
-   * Returns the number of rows of the current table that apply to the given GPU's kind. 0 if there
-   * is no table.
+   * Returns the number of rows of the current table that apply to the model of the given GPU.
+   * Returns 0 if there is no table.
    *
    * @param device number of the GPU
    * @throws InvalidArgumentException if there is no such GPU, or if {@link #VARIABLE} names a file

@@ -9,7 +9,7 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * Copies the collections that a call receives and keeps. The copies are unmodifiable. A null
+ * Copies collections that callers pass and Windlass keeps. The copies are unmodifiable. A null
  * element throws a NullPointerException that names the argument and the element's position.
  */
 public final class Copies {

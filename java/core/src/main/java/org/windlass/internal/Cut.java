@@ -6,19 +6,20 @@ import java.util.List;
 
 /**
  * Describes how one layout cuts one tensor dimension. Each mesh dimension that shards the tensor
- * dimension is a level, in the order in which they cut. A cell is the part that ranks with the same
- * coordinate on every level hold. Cells are numbered in row-major order of these coordinates. Every
- * element is in one cell, and a cell's elements ascend in local order. The time of each method that
- * counts is proportional to the number of levels.
+ * dimension is called a level; levels are in the order in which they cut. A cell is the part of the
+ * tensor dimension that a rank holds. Ranks with the same coordinate on every level hold the same
+ * cell. Cells are numbered in row-major order of these coordinates. Every element is in exactly one
+ * cell. In a rank's local tensor, the elements of a cell are in ascending order. The methods that
+ * count elements take time proportional to the number of levels.
  *
- * <p>Cuts follow the padded extent. Counts and lists include only real elements, without padding.
- * In a cell, padding follows the real elements.
+ * <p>Cuts divide the padded extent. Counts and lists include only real elements, without padding.
+ * In a cell, padding comes after the real elements.
  */
 public final class Cut {
   /**
-   * One mesh dimension that shards the tensor dimension. It takes the part that the levels before
-   * it left, and splits it into {@code split} pieces of equal length. It then divides each piece
-   * among its coordinates, in whole units.
+   * One mesh dimension that shards the tensor dimension. Each level cuts the parts that the levels
+   * before have made. It splits a part into {@code split} pieces of equal length. It then divides
+   * each piece among its coordinates, in whole units.
    *
    * @param meshDim index of the mesh dimension
    * @param parts number of coordinates of the mesh dimension
@@ -48,7 +49,7 @@ public final class Cut {
     }
 
     /**
-     * Returns how many of elements 0 to {@code before - 1} some first coordinates get.
+     * Returns how many of elements 0 to {@code before - 1} belong to the first coordinates.
      *
      * @param piece number of elements of each piece, at least 1
      * @param start index in a piece at which the part of the next coordinate begins
@@ -70,7 +71,10 @@ public final class Cut {
       return x > (piece - 1) / step ? piece : x * step;
     }
 
-    /** Returns the number of elements of a piece that each coordinate gets; the last get less. */
+    /**
+     * Returns the number of elements of a piece that each coordinate gets; the last coordinates may
+     * get fewer.
+     */
     private long step(long piece) {
       long whole = Math.min(unit, piece);
       if (whole == 1) {
@@ -89,7 +93,7 @@ public final class Cut {
   private final long extent;
   private final List<Level> levels;
 
-  /** For each level, the number of cells with equal coordinates up to this level. */
+  /** For each level, the number of cells that have the same coordinates up to this level. */
   private final int[] strides;
 
   private final int cells;
@@ -176,9 +180,8 @@ public final class Cut {
   }
 
   /**
-   * Sorts the elements of the half-open intervals {@code bounds} by cell, and returns the cell of
-   * element {@code n} in that order. {@code n} counts from 0. The result must be at least {@code
-   * from}.
+   * Returns the cell of element {@code n}, from 0, if the elements of the half-open intervals
+   * {@code bounds} are sorted by cell. The caller knows that the result is at least {@code from}.
    */
   public int cellAt(long[] bounds, long n, int from) {
     int low = from;
@@ -200,7 +203,7 @@ public final class Cut {
 
   /**
    * Returns the global half-open intervals of {@code cell} in local order: start, end, start, end,
-   * ... Adjacent intervals are joined. An empty cell has the one interval 0, 0.
+   * ... Adjacent intervals are joined. For an empty cell, returns the interval 0, 0.
    */
   public long[] bounds(int cell) {
     long[] bounds = {0, padded};

@@ -7,8 +7,8 @@ import java.util.Objects;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * The deadline of a call, or of several calls that share one. The default deadline stands for the
- * own deadline of each communicator whose operations use it.
+ * The deadline of a call, or of several calls that share one. If it is the default deadline, each
+ * operation uses the deadline of its own communicator.
  *
  * @param startNs time at which the deadline began, by {@link System#nanoTime}
  * @param limitNs nanoseconds that the calls may take, or {@link #DEFAULT}
@@ -25,12 +25,15 @@ public record Deadline(long startNs, long limitNs) {
     return of(nanos(deadline));
   }
 
-  /** Returns a deadline of so many nanoseconds that begins now, or the default deadline. */
+  /**
+   * Returns a deadline of {@code deadlineNs} nanoseconds that begins now. 0 gives the default
+   * deadline.
+   */
   public static Deadline of(long deadlineNs) {
     return new Deadline(System.nanoTime(), deadlineNs);
   }
 
-  /** Returns the time that the calls may take in all. */
+  /** Returns the time that the calls may take together. */
   public Duration deadline() {
     return Duration.ofNanos(limitNs);
   }
@@ -44,7 +47,9 @@ public record Deadline(long startNs, long limitNs) {
     return limitNs - (System.nanoTime() - startNs);
   }
 
-  /** Returns the remaining time, at least 1 nanosecond. Not for the default deadline. */
+  /**
+   * Returns the remaining time, at least 1 nanosecond. Must not be called on the default deadline.
+   */
   public Duration left() {
     return Duration.ofNanos(leftNs());
   }
@@ -60,12 +65,15 @@ public record Deadline(long startNs, long limitNs) {
     return limitNs != DEFAULT && restNs() <= 0;
   }
 
-  /** Returns a deadline later by {@code more}, or the default deadline unchanged. */
+  /** Returns a deadline that is later by {@code more}. The default deadline stays unchanged. */
   public Deadline later(Duration more) {
     return limitNs == DEFAULT ? this : of(Math.min(leftNs(), LONGEST_NS) + more.toNanos());
   }
 
-  /** Returns the later of this deadline and {@code least} from now; the default one unchanged. */
+  /**
+   * Returns this deadline, or one at {@code least} from now if that is later. The default deadline
+   * stays unchanged.
+   */
   public Deadline orLonger(Duration least) {
     return limitNs == DEFAULT || leftNs() >= least.toNanos() ? this : of(least);
   }

@@ -64,7 +64,7 @@ public class NativeConfig implements InfoMapper {
     text(infoMap, "wl_kernel_name", "@Cast(\"const char*\") String", ofKernel);
     text(infoMap, "wl_kernel_signature", "@Cast(\"const char*\") String", ofKernel);
 
-    // The parser maps a `void**` to a class whatever its Info says.
+    // The parser maps a `void**` to a class whatever its Info is.
     text(
         infoMap,
         "wl_memory_alloc",

@@ -37,7 +37,7 @@ import org.jspecify.annotations.Nullable;
  *   <li>the folders of {@code java.library.path}.
  * </ol>
  *
- * <p>A failure is an {@link UnsatisfiedLinkError} that names each place and the problem there.
+ * <p>A failure is an {@link UnsatisfiedLinkError} that names each searched place and its problem.
  */
 public final class NativeLoader {
   /** System property with the folder that holds the libraries. */
@@ -68,7 +68,7 @@ public final class NativeLoader {
 
   private static final String RESOURCES = "org/windlass/internal/" + PLATFORM + "/";
 
-  /** Library that moves data between hosts. Ranks on one host need neither it nor UCX. */
+  /** Library that moves data between hosts through UCX. Ranks on one host don't need it. */
   private static final String UCX = "lib" + NativeConfig.LIBRARY + "-ucx.so";
 
   private static final int ELF_MAGIC = 0x464c457f;
@@ -99,7 +99,7 @@ public final class NativeLoader {
   /** Target from {@link #select} or from the settings. Null before the first use. */
   private static @Nullable String selected;
 
-  /** Reason why the settings' target is not available. Null before it was checked. */
+  /** Reason why the settings' target is not available. Null before the first check. */
   private static @Nullable String absence;
 
   private NativeLoader() {}
@@ -150,7 +150,7 @@ public final class NativeLoader {
     return System.getProperty(TARGET_PROPERTY, System.getenv(TARGET_VARIABLE));
   }
 
-  /** Asks the default target's library why the target of the settings is not available. */
+  /** Asks the default target's library why the target that the settings name is not available. */
   private static String absence() {
     if (absence == null) {
       String target = target();
@@ -271,7 +271,7 @@ public final class NativeLoader {
   private static String search() {
     if (!PLATFORMS.containsKey(SYSTEM)) {
       throw new UnsatisfiedLinkError(
-          "Windlass has natives for Linux amd64 and aarch64 alone, this is " + SYSTEM);
+          "Windlass has natives only for Linux amd64 and aarch64; this is " + SYSTEM);
     }
     String named = System.getProperty(PATH_PROPERTY);
     String by = "system property " + PATH_PROPERTY;
@@ -349,7 +349,7 @@ public final class NativeLoader {
 
   /**
    * Writes a new file in a folder that only this process uses. Like all file access here, it uses
-   * streams that ignore interrupts. A load that an interrupt ended would never be tried again.
+   * streams that ignore interrupts. The JVM never repeats a load that an interrupt has ended.
    */
   private static void copy(InputStream in, Path file) throws IOException {
     try (OutputStream out = new FileOutputStream(file.toFile())) {
@@ -367,7 +367,7 @@ public final class NativeLoader {
     try {
       temporary = Path.of(named).toAbsolutePath();
     } catch (InvalidPathException e) {
-      // An example is a path beyond ASCII in the C locale.
+      // For example, the path has characters outside ASCII, and the locale is C.
       tried.add(
           place + "cannot be copied to the temporary folder " + named + ": no valid path here, "
               + LOCALE + " or another folder with -Djava.io.tmpdir");
@@ -399,7 +399,7 @@ public final class NativeLoader {
     }
   }
 
-  /** Returns the linker's message, with an explanation if the C library does not fit. */
+  /** Returns the linker's message. Explains it if the C library is too old or is not glibc. */
   private static String words(UnsatisfiedLinkError e) {
     String said = String.valueOf(e.getMessage());
     var old = OLD_GLIBC.matcher(said);
@@ -448,7 +448,7 @@ public final class NativeLoader {
     }
   }
 
-  /** Throws for a truncated file. With missing bytes mapped, the JVM would crash. */
+  /** Throws for a truncated file. If the linker mapped such a file, the JVM would crash. */
   private static void requireWhole(Path file) {
     try (RandomAccessFile in = new RandomAccessFile(file.toFile(), "r")) {
       byte[] bytes = new byte[ELF_HEADER_BYTES];
@@ -458,7 +458,7 @@ public final class NativeLoader {
       if (isShort || header.getInt(0) != ELF_MAGIC) {
         throw new UnsatisfiedLinkError(file + " is no shared library");
       }
-      // The table of sections follows all of them.
+      // The table of sections is at the end of the file.
       long end =
           header.getLong(ELF_SECTIONS_AT)
               + (long) header.getShort(ELF_SECTION_BYTES) * header.getShort(ELF_SECTIONS);

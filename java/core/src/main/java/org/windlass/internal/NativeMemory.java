@@ -27,7 +27,7 @@ public final class NativeMemory {
     return view(address, bytes).order(ByteOrder.nativeOrder());
   }
 
-  /** Returns the address of index 0 of a direct buffer, whatever its position. */
+  /** Returns the address of index 0 of a direct buffer. The buffer's position does not matter. */
   public static long address(Buffer direct) {
     if (!direct.isDirect()) {
       throw new IllegalArgumentException("not a direct buffer: " + direct);

@@ -8,8 +8,8 @@ import org.windlass.error.UnsupportedException;
 
 /**
  * Reports whether the native library is loaded. Code that makes a tensor, a group or a file calls
- * {@link #require} first, so that each such call gets the reason. The JVM itself reports the reason
- * only to the first call.
+ * {@link #require} first, so that each such call throws the reason if the library did not load. The
+ * JVM itself reports the reason only to the first call.
  */
 public final class Natives {
   private static final @Nullable UnsatisfiedLinkError REFUSAL = load();
@@ -30,13 +30,16 @@ public final class Natives {
     return Optional.ofNullable(REFUSAL).map(Throwable::getMessage);
   }
 
-  /** A native function that returns an error code. It fills a word and an error at addresses. */
+  /**
+   * A native function that returns an error code. It writes its result and an error record to the
+   * given addresses.
+   */
   @FunctionalInterface
   public interface Call {
     int make(long out, long error);
   }
 
-  /** Makes a call on the calling thread. Returns the word that it filled, or throws its failure. */
+  /** Makes a call on the calling thread. Returns the call's result, or throws its failure. */
   public static long call(Call call) {
     require();
     try (Scratch scratch = Scratch.take()) {

@@ -22,7 +22,7 @@ public final class PeerMemory {
     return of((memory, error) -> Native.wl_comm_peer_memory(comm, memory, error));
   }
 
-  /** Returns what {@code question} fills in, in the same form. */
+  /** Returns the answer that {@code question} writes, as text. */
   public static String of(Natives.Call question) {
     ByteBuffer memory = Structs.allocate(Structs.PeerMemory.SIZE);
     memory.putInt(0, Structs.PeerMemory.SIZE);

@@ -54,7 +54,7 @@ public record ProcessName(int pid, long started, long pidNamespace) {
     }
   }
 
-  /** Returns true unless the process, of this pid namespace, has ended. */
+  /** Returns true unless the process has ended. The process must be in this pid namespace. */
   public boolean lives() {
     try {
       Path file = Path.of("/proc/" + pid + "/stat");

@@ -6,8 +6,9 @@ import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /**
  * Native memory for the arguments of one native call: an error record, an out-parameter, two tensor
- * descriptions and one element. It comes from a small pool without a lock. Threads never share one.
- * An {@link org.windlass.internal.call.Endpoint} keeps one for all its calls.
+ * descriptions and one element. It comes from a small lock-free pool. Only one thread at a time
+ * uses a Scratch. An {@link org.windlass.internal.call.Endpoint} keeps one Scratch for all its
+ * calls.
  */
 public final class Scratch implements AutoCloseable {
   private static final int MAX_DIMS = Native.WL_MAX_DIMS;
@@ -104,8 +105,8 @@ public final class Scratch implements AutoCloseable {
   }
 
   /**
-   * Writes {@code value} to the scratch element in little-endian order. Its low bytes are then the
-   * element of any narrower integer type.
+   * Writes {@code value} to the scratch element in little-endian order. The low bytes of the
+   * scratch element are then the value in any narrower integer type.
    */
   public void elementLong(long value) {
     buffer.putLong(ELEMENT, value);

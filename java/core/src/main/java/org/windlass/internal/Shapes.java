@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.windlass.internal;
 
-/** Arithmetic of shapes and strides, which are checked before so that nothing overflows. */
+/** Arithmetic on shapes and strides. Callers check them before, so that nothing overflows. */
 public final class Shapes {
   private Shapes() {}
 
@@ -39,7 +39,10 @@ public final class Shapes {
     return true;
   }
 
-  /** Returns the elements of memory from the tensor's first to its last one, with gaps. */
+  /**
+   * Returns the number of elements from the tensor's first to its last element in memory, including
+   * gaps.
+   */
   public static long span(long[] shape, long[] strides) {
     long last = 0;
     for (int d = 0; d < shape.length; d++) {

@@ -12,8 +12,8 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The software that a target other than {@code sim} needs to compile and run its kernels. Users see
- * targets in this order.
+ * The software that a target other than {@code sim} needs to compile and run its kernels. Targets
+ * are listed to users in this order.
  */
 public enum TargetToolkit {
   /** None: the checked targets run on any x86-64 processor. */
@@ -44,9 +44,9 @@ public enum TargetToolkit {
   }
 
   /**
-   * Returns what {@code target} lacks on this machine, with the places searched. Empty if nothing
-   * is known to be missing before an operation runs. The native library must be loaded, for any
-   * target.
+   * Returns what {@code target} lacks on this machine, with the places searched. Empty if the
+   * machine seems to have everything; only an operation can show that for certain. The native
+   * library must be loaded, for any target.
    */
   public String lacking(String target) {
     if (NativeLoader.has(target)) {

@@ -3,15 +3,18 @@ package org.windlass.internal;
 
 /** Breaks texts into lines that fit a terminal. */
 public final class Wrapped {
-  /** A space at which no line ends. */
+  /** A space at which no line is broken. */
   public static final String STAYS = "\u00a0";
 
-  /** Most characters of a line. */
+  /** Largest number of characters of a line. */
   private static final int COLUMNS = 80;
 
   private Wrapped() {}
 
-  /** Returns the text after {@code name}, in lines that begin below its first character. */
+  /**
+   * Returns {@code name} and {@code text}, broken into lines. Later lines are indented to where
+   * {@code text} begins.
+   */
   public static String text(String name, String text) {
     StringBuilder lines = new StringBuilder();
     String line = name;

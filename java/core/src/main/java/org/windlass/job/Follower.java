@@ -11,7 +11,7 @@ import org.windlass.error.WindlassException;
  *
  * @param job name of the job
  * @param version last version that it received since it was linked; empty before the first
- * @param lag number of versions that were sent after that one
+ * @param lag number of versions that the source has sent after that version
  * @param lost why the job is no longer linked; empty while it is linked
  */
 public record Follower(

@@ -31,8 +31,8 @@ import org.windlass.report.Report;
 
 /**
  * Jobs that follow a source by one link name, each at its own pace. A target that joins is linked.
- * A lost target is unlinked, and is linked again when it returns. Each send offers a version to all
- * followers at once. A follower that does not request the version in time skips it.
+ * If a target is lost, it is unlinked; it is linked again when it returns. Each send offers a
+ * version to all followers at once. A follower that does not request the version in time skips it.
  *
  * <pre>{@code
  * try (var job = Job.fromEnvironment("trainer");
@@ -44,13 +44,14 @@ import org.windlass.report.Report;
  * }</pre>
  *
  * <p>Operations are collective over the source's ranks. One thread at a time may call them. Sends
- * to different followers do not wait for each other. A follower that hangs while it receives a
- * version is lost at the deadline. A follower that one rank of the source loses is lost for all of
- * them. While the store where jobs find each other is lost, linked followers still get versions.
+ * to different followers do not wait for each other. If a follower hangs while it receives a
+ * version, it is lost at the deadline. If one rank of the source loses a follower, all ranks of the
+ * source lose it. While the store where jobs find each other is lost, linked followers still get
+ * versions.
  */
 public final class Followers implements AutoCloseable {
   // Limit of a send's wait for the store; it is also at most a fourth of the deadline. If the store
-  // does not answer, sends skip it for a multiple of the time spent waiting.
+  // does not answer, later sends do not ask it, for a multiple of the time that was spent waiting.
   private static final Duration SEARCH_LIMIT = Duration.ofSeconds(1);
   private static final int SEARCH_PAUSE = 10;
 
@@ -164,7 +165,7 @@ public final class Followers implements AutoCloseable {
    * Waits until at least {@code count} followers are linked.
    *
    * @return the state of each follower
-   * @throws DeadlineExceededException if there are fewer; they stay linked
+   * @throws DeadlineExceededException if there are fewer at the deadline; these stay linked
    */
   public List<Follower> await(int count, Duration deadline) {
     Deadline until = Deadline.of(deadline);
@@ -209,7 +210,10 @@ public final class Followers implements AutoCloseable {
     }
   }
 
-  /** Publishes all followers' state. Throws if a step of these failed with an {@link Error}. */
+  /**
+   * Publishes all followers' state. Throws if a step of one of {@code settled} failed with an
+   * {@link Error}.
+   */
   private void publish(List<Entry> settled) {
     now = all.values().stream().map(each -> each.state(sentVersions)).toList();
     for (Entry each : settled) {
@@ -229,7 +233,10 @@ public final class Followers implements AutoCloseable {
     }
   }
 
-  /** Returns the names of waiting targets; none if the store does not answer in time. */
+  /**
+   * Returns the names of targets that wait for this source. Returns none if the store does not
+   * answer in time.
+   */
   private List<String> newcomers(Deadline until) {
     job.requireSameSearch(linkName, until);
     long startNs = System.nanoTime();
@@ -248,7 +255,7 @@ public final class Followers implements AutoCloseable {
       }
       if (searchFailure == null && job.communicator().rank() == 0) {
         Log.warn(
-            this + ": none that comes is seen for now: " + e.getMessage());
+            this + ": new followers can't be found at the moment: " + e.getMessage());
       }
       long nowNs = System.nanoTime();
       searchAgainNs = nowNs + SEARCH_PAUSE * (nowNs - startNs);
@@ -265,7 +272,7 @@ public final class Followers implements AutoCloseable {
       }
       follower.set(DONE, null);
       try {
-        // A target that hangs leaves time for the others.
+        // Half of the time stays for the other targets, in case that this target hangs.
         link(follower, Deadline.of(Math.max(1, until.leftNs() / 2)));
       } catch (RuntimeException | Error e) {
         follower.set(LOST, e);
@@ -295,9 +302,9 @@ public final class Followers implements AutoCloseable {
    *
    * @param version at least 0, and larger than in the previous call
    * @return the state of each follower. A lost follower stays in the list until it returns.
-   * @throws MismatchException if no follower is linked and another job remains the source of this
-   *     link. The call throws it only after the time for which the store keeps the keys of an ended
-   *     job.
+   * @throws MismatchException if no follower is linked and another job is the source of this link.
+   *     It is thrown only if that job remains the source for longer than the store keeps the keys
+   *     of an ended job.
    * @throws WindlassException if this job's own ranks fail. A failure of a follower is part of its
    *     state instead.
    */
@@ -321,10 +328,10 @@ public final class Followers implements AutoCloseable {
   }
 
   /**
-   * Links the targets that have come since the last send, and tells all followers that no more
-   * versions follow. Their receives return that as a result ({@link
-   * LinkTransfer#finish(Duration)}). Nothing can be sent afterwards. A follower that does not hear
-   * of it by the deadline has the failure in its state.
+   * Links the targets that have joined since the last send, and reports to all followers that no
+   * more versions follow. Their receives return this as a result ({@link
+   * LinkTransfer#finish(Duration)}). Nothing can be sent afterwards. If a follower does not get the
+   * report by the deadline, its state has the failure.
    *
    * @return the state of each follower
    * @throws WindlassException if this job's own ranks fail
@@ -344,7 +351,7 @@ public final class Followers implements AutoCloseable {
   /**
    * Runs a step for all linked followers at once. Returns the state of each follower.
    *
-   * @param done runs afterwards for each follower for which the step has returned true on all ranks
+   * @param done runs afterwards, for each follower whose step has returned true on all ranks
    */
   private List<Follower> toAll(Deadline until, Predicate<Entry> step, Consumer<Entry> done) {
     List<Entry> receivers = linked();
@@ -376,8 +383,8 @@ public final class Followers implements AutoCloseable {
   }
 
   /**
-   * Returns why the last send could not search for targets; empty if it could. While sends can't
-   * search, they link no new followers.
+   * Returns why the last send could not search for targets; empty if it could search. Sends that
+   * can't search link no new followers.
    */
   public Optional<WindlassException> searchFailure() {
     return Optional.ofNullable(searchFailure);

@@ -36,8 +36,8 @@ import org.windlass.link.LinkTransferBuilder;
 /**
  * A rank of a job that connects to other jobs. Each job has a communicator of its own. Jobs are
  * launched separately, in any order. They connect by the name of a link, which has one source job
- * and any number of target jobs. The ranks of the source are the link's senders, and those of a
- * target its receivers. One process may have several jobs.
+ * and any number of target jobs. The ranks of the source are the link's senders, and the ranks of a
+ * target are its receivers. One process may have several jobs.
  *
  * <pre>{@code
  * try (var job = Job.fromEnvironment("inference");
@@ -52,14 +52,14 @@ import org.windlass.link.LinkTransferBuilder;
  * }
  * }</pre>
  *
- * <p>Jobs find each other at a store, which the environment variable
- * {@code WINDLASS_LINK_RENDEZVOUS} names. It is HOST:PORT, an etcd:// address, or a name. HOST:PORT
- * needs a token, as for the start of a communicator. A name serves jobs of one user on one host.
- * The first job opens the store, and has it until it closes. With HOST:PORT, only a job whose rank
- * 0 runs on HOST opens it. Jobs that have connected do not need the store any more. If it is lost,
- * one of the jobs that are left opens another.
+ * <p>Jobs find each other at a store, which the environment variable {@code
+ * WINDLASS_LINK_RENDEZVOUS} names. Its value is HOST:PORT, an etcd:// address, or a name. HOST:PORT
+ * needs a token, as for the start of a communicator. A name works for jobs of one user on one host.
+ * The first job opens the store, and keeps it open until the job closes. With HOST:PORT, only a job
+ * whose rank 0 runs on HOST opens the store. Jobs that have connected do not need the store any
+ * more. If the store is lost, one of the remaining jobs opens another store.
  *
- * <p>The ranks of a source may be Python processes. The target makes their plans.
+ * <p>The ranks of a source may be Python processes. The target computes their plans.
  *
  * <p>If a rank of one job is lost or closes, the link ends, and both jobs may connect again. This
  * includes a job that was restarted.
@@ -109,7 +109,7 @@ public final class Job implements AutoCloseable {
    * other. Collective over those ranks.
    *
    * @param name name of the job, at most 64 bytes without a slash. Targets of one link have
-   *     different names: a second one of the same name waits until the first has left.
+   *     different names: a second target of the same name waits until the first has left.
    * @param options options of the communicator, and of links of which the job is the source
    * @param deadline limit of the whole call
    * @throws InvalidArgumentException if {@code WINDLASS_LINK_RENDEZVOUS} is not set or malformed
@@ -195,27 +195,28 @@ public final class Job implements AutoCloseable {
   }
 
   /**
-   * Connects to the other job of a link, which may come later. Collective over this job's ranks.
-   * Both jobs compare their versions of Windlass. A source connects to a target that is not linked
-   * with it, and calls this once for each target. If the other job gives up before both have
-   * connected, this one waits for another until its own deadline. The other job gives up at its own
-   * deadline, if its call is interrupted, or if it dies.
+   * Connects to the other job of a link. That job may call later. Collective over this job's ranks.
+   * Both jobs compare their versions of Windlass. A source connects to one target that it is not
+   * linked with yet, so it calls this method once for each target. If the other job gives up before
+   * both have connected, this job waits for another one until its own deadline. The other job gives
+   * up at its own deadline, if its call is interrupted, or if it dies.
    *
    * <p>If the call fails on a rank, it fails on all ranks of that job. If the reason concerns both
    * jobs, such as different versions or too little memory, it fails on all ranks of both. Jobs may
    * try again, and may connect again when a link has ended.
    *
    * @param linkName name by which the jobs find each other, at most 64 bytes without a slash
-   * @param layout layout of tensors for which none is named, over ranks of this job; on the target
-   *     without {@code Partial}
+   * @param layout layout of the tensors that are added without one, over ranks of this job. On the
+   *     target, it must not contain {@code Partial}
    * @param deadline limit of the whole call, which includes the wait for the other job
-   * @return the link, of which the source sends and the target receives. Layouts use the ranks of
+   * @return the link, over which the source sends and the target receives. Layouts use the ranks of
    *     their own job.
-   * @throws DeadlineExceededException if the other job did not come
+   * @throws DeadlineExceededException if the other job has not called before the deadline
    * @throws MismatchException if the jobs run different versions, or if ranks of this job call it
    *     with another link name, role or layout. A source also throws it if another job stays the
-   *     source of this link for 65 seconds, in etcd 15. It waits until its deadline for an earlier
-   *     start of this job to end, and logs that after two seconds.
+   *     source of this link for 65 seconds (15 seconds if the store is in etcd). If an earlier
+   *     start of this job is the source, the call waits until its deadline for that start to end,
+   *     and logs this after two seconds
    * @throws PeerLostException if a rank was lost meanwhile
    */
   public Link connect(String linkName, Role role, Layout layout, Duration deadline) {

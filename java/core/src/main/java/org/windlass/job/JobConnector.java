@@ -35,7 +35,7 @@ import org.windlass.plan.Plan;
  * then join one communicator and make a link of it.
  */
 final class JobConnector implements AutoCloseable {
-  /** Version of the messages that jobs and their ranks exchange until they have connected. */
+  /** Version of the messages that jobs and their ranks exchange before they have connected. */
   private static final int PROTOCOL = 6;
 
   // Outcomes of an attempt to connect on a rank. All ranks of a job take the highest one.
@@ -51,7 +51,7 @@ final class JobConnector implements AutoCloseable {
   private final Host host;
   private final StepsMemo memo = new StepsMemo();
 
-  /** Jobs that hold keys which this job needs. Only rank 0 uses it. */
+  /** Other jobs that hold keys which this job needs. Only rank 0 uses this field. */
   LinkSearch.Holders holders = new LinkSearch.Holders();
 
   volatile boolean closed;
@@ -67,7 +67,10 @@ final class JobConnector implements AutoCloseable {
     this.host = host;
   }
 
-  /** Runs a search at the store on rank 0. Repeats it at another store if the first is lost. */
+  /**
+   * Runs a search at the store on rank 0. If the store is lost, repeats the search at another
+   * store.
+   */
   <T> T atStore(
       String linkName, @Nullable Layout layout, Deadline until, Function<LinkSearch, T> search) {
     while (true) {
@@ -132,7 +135,7 @@ final class JobConnector implements AutoCloseable {
     } catch (RuntimeException | Error e) {
       failure = e;
     }
-    // An interrupt has ended the call above, and must not end the ones below.
+    // An interrupt has ended the call above. It must not end the calls below.
     boolean interrupted = Thread.interrupted();
     try {
       long worst =
@@ -148,7 +151,7 @@ final class JobConnector implements AutoCloseable {
         failure = null;
       } else if (failure == null) {
         failure =
-            new AbortedException("another rank of job '" + name + "' has failed; see what it says");
+            new AbortedException("another rank of job '" + name + "' has failed; see its output");
       }
     } catch (WindlassException e) {
       if (failure == null) {
@@ -187,8 +190,8 @@ final class JobConnector implements AutoCloseable {
       return false;
     }
     Log.warn(
-        "job ''{0}'', link ''{1}'': {2} gave up before they had connected, and another is waited"
-            + " for: {3}",
+        "job ''{0}'', link ''{1}'': {2} gave up before both had connected; waiting for another"
+            + " job: {3}",
         name, linkName, match().other(),
         failure == null
             ? "another rank of this job saw it"
@@ -203,7 +206,7 @@ final class JobConnector implements AutoCloseable {
     if (failure.getCause() instanceof OthersGoneException) {
       return GONE;
     }
-    // If this job has time left, the deadline of the other one has passed.
+    // If this job still has time, the deadline of the other job has passed.
     boolean isOthersLate = failure instanceof DeadlineExceededException && !until.isOver();
     boolean isLost = failure instanceof PeerLostException || failure instanceof AbortedException;
     return isLost || isOthersLate ? LOST : FAILED;
@@ -249,7 +252,7 @@ final class JobConnector implements AutoCloseable {
           e.code().number(), e.getMessage() + whose, e, e.operation(), e.faultyRanks());
     } finally {
       joining = null;
-      // A linked target keeps its key, so that no other job of its name takes it.
+      // A linked target keeps its key, so that no other job of the same name takes the key.
       if (ranks.rank() == 0 && (sends || link == null)) {
         store.remove(match().own());
       }

@@ -39,7 +39,7 @@ final class JobRanks implements AutoCloseable {
   private final String job;
   private final Communicator ranks;
 
-  /** Copies {@code communicator} for these exchanges. Collective over it. */
+  /** Makes a copy of {@code communicator} for these exchanges. Collective over it. */
   JobRanks(String job, Communicator communicator, Deadline until) {
     this.job = job;
     this.ranks =
@@ -60,7 +60,10 @@ final class JobRanks implements AutoCloseable {
     return ranks;
   }
 
-  /** Returns the ranks with a copy of the communicator, which the caller closes. Collective. */
+  /**
+   * Returns a {@code JobRanks} with another copy of the communicator, which the caller closes.
+   * Collective.
+   */
   JobRanks copy(Deadline until) {
     return new JobRanks(job, ranks, until);
   }
@@ -74,7 +77,8 @@ final class JobRanks implements AutoCloseable {
 
   /**
    * Runs a step on rank 0, and returns its result on every rank. Collective. If the step throws a
-   * {@link WindlassException} or an {@link OthersGoneException}, every rank throws the same.
+   * {@link WindlassException} or an {@link OthersGoneException}, every rank throws the same
+   * exception.
    */
   <T> T fromRank0(Deadline until, Encoding.Reading<T> reading, Supplier<Encoding> step) {
     ranks.withDeadline(until.later(GRACE).left()).barrier();
@@ -119,7 +123,7 @@ final class JobRanks implements AutoCloseable {
                 default -> throw Encoding.failure(in);
               });
     } catch (MalformedException e) {
-      throw new MismatchException("what rank 0 told can't be read: " + e.getMessage(), e);
+      throw new MismatchException("the message of rank 0 can't be read: " + e.getMessage(), e);
     }
   }
 
@@ -134,7 +138,8 @@ final class JobRanks implements AutoCloseable {
   }
 
   /**
-   * Throws Mismatch on every rank if two ranks differ. Collective. The ranks can go on afterwards.
+   * Throws Mismatch on every rank if two ranks differ. Collective. The ranks can continue
+   * afterwards.
    *
    * @param call name and arguments of the call on this rank
    */
@@ -165,7 +170,7 @@ final class JobRanks implements AutoCloseable {
    * of its ranks, takes part at the store for all of them, and sends them the result.
    *
    * @param first number of this job's rank 0 among the ranks of both jobs
-   * @param atStore null on other ranks than rank 0
+   * @param atStore all-gather of both jobs at the store, on rank 0; null on other ranks
    */
   AllGather allGather(int first, @Nullable StoreAllGather atStore, Deadline until) {
     return new AllGather() {

@@ -21,13 +21,14 @@ import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Store;
 
 /**
- * Connection of rank 0 of a job to the store where jobs find each other, which it finds or opens. A
- * new connection replaces a lost one. Other ranks make none. One thread at a time may call the
- * methods other than {@link #close}, which ends calls in progress.
+ * Connection of a job's rank 0 to the store where jobs find each other. Rank 0 finds the store, or
+ * opens it. A new connection replaces a lost one. Other ranks make no connection. Only one thread
+ * at a time may call the methods, except {@link #close}, which ends calls in progress.
  */
 final class JobStore implements AutoCloseable {
-  // Limits of one attempt to find or reach the store, of a test whether it answers, and of the wait
-  // for a presence key to disappear. The last limit is less than the ranks' grace time.
+  // Time limits of three steps: an attempt to find or reach the store, a test whether it answers,
+  // and the wait for a presence key to disappear. The last limit is shorter than the ranks' grace
+  // time.
   private static final Duration ATTEMPT_LIMIT = Duration.ofSeconds(5);
   private static final Duration PROBE_LIMIT = Duration.ofSeconds(2);
   private static final Duration REMOVAL_LIMIT = Duration.ofSeconds(3);
@@ -39,7 +40,10 @@ final class JobStore implements AutoCloseable {
   private final Cleaner.Cleanable cleanable;
   private String instance = "";
 
-  /** Closes the connection and the store if nobody has closed their owner. Thread-safe. */
+  /**
+   * Closes the connection and the store when their owner is unreachable and nobody has closed it.
+   * Thread-safe.
+   */
   private static final class Resources extends Leaks.Resource {
     private volatile @Nullable LinkRendezvous rendezvous; // null before the first search
     private @Nullable Store store; // null while there is no connection
@@ -146,8 +150,8 @@ final class JobStore implements AutoCloseable {
   }
 
   /**
-   * Waits a short time for the presence key {@code theirs} to disappear, and returns whether it
-   * did: its job has then given up.
+   * Waits a short time for the presence key {@code theirs} to disappear, and returns true if it has
+   * disappeared, which means that its job has given up.
    */
   boolean hasGivenUp(Presence theirs, Deadline until) {
     try {
@@ -165,7 +169,7 @@ final class JobStore implements AutoCloseable {
   private void open(Deadline until) {
     long startNs = System.nanoTime();
     while (true) {
-      // The store may not have noticed yet that an earlier connection was lost.
+      // The store may not have detected yet that an earlier connection was lost.
       String next = UUID.randomUUID().toString();
       Member member = new Member(job + "/" + next, 0, ranks.size(), Native.wl_version());
       try {
@@ -193,7 +197,7 @@ final class JobStore implements AutoCloseable {
     try {
       store().ifPresent(store -> LinkSearch.remove(store, own));
     } catch (WindlassException e) {
-      // The key disappears with the connection.
+      // The key disappears when the connection ends.
     }
   }
 

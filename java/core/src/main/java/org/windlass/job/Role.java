@@ -3,9 +3,12 @@ package org.windlass.job;
 
 /** Role of a job in a link. */
 public enum Role {
-  /** The job that sends. A link name has one. */
+  /** The job that sends. A link name has one source. */
   SOURCE,
 
-  /** A job that receives. A link name has any number of them, each linked only with the source. */
+  /**
+   * A job that receives. A link name has any number of targets. Each of them is linked only with
+   * the source.
+   */
   TARGET
 }

@@ -29,7 +29,7 @@ public enum Target {
    * Returns the target of the loaded native library.
    *
    * @throws UnsupportedException if the native library does not load
-   * @throws InvalidArgumentException if {@code WINDLASS_TARGET} names no target
+   * @throws InvalidArgumentException if the value of {@code WINDLASS_TARGET} is not a target
    */
   public static Target loaded() {
     Natives.require();
@@ -49,7 +49,7 @@ public enum Target {
     return loaded || !lacking.isEmpty()
         ? lacking
         : "this process runs another target's kernels; WINDLASS_TARGET=" + this
-            + " has one run these";
+            + " selects these";
   }
 
   /**

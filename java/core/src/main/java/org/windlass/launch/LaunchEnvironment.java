@@ -25,20 +25,23 @@ import org.windlass.internal.store.Token;
  * counts as not set.
  *
  * <p>One launcher may run inside another one's allocation. The first launcher whose variables are
- * set counts; {@link Launcher} has the order. Without a launcher, set {@code WINDLASS_RANK}, {@code
- * WINDLASS_WORLD_SIZE} and {@code WINDLASS_JOB} for each process. {@code WINDLASS_RENDEZVOUS},
- * {@code WINDLASS_JOB}, {@code WINDLASS_TOKEN_FILE} and {@code WINDLASS_TOKEN} count under any
- * launcher.
+ * set counts. {@link Launcher} lists launchers in this order. Without a launcher, set {@code
+ * WINDLASS_RANK}, {@code WINDLASS_WORLD_SIZE} and {@code WINDLASS_JOB} for each process. {@code
+ * WINDLASS_RENDEZVOUS}, {@code WINDLASS_JOB}, {@code WINDLASS_TOKEN_FILE} and {@code
+ * WINDLASS_TOKEN} count under any launcher.
  */
 public final class LaunchEnvironment {
   /** Launchers that start a process for each rank, in the order in which their variables count. */
   public enum Launcher {
-    /** {@code windlass run}, or {@code WINDLASS_RANK} and {@code WINDLASS_WORLD_SIZE} by hand. */
+    /**
+     * {@code windlass run}, or {@code WINDLASS_RANK} and {@code WINDLASS_WORLD_SIZE} set by the
+     * user.
+     */
     WINDLASS(
         "windlass run, or by hand",
         "WINDLASS_RANK WINDLASS_WORLD_SIZE WINDLASS_LOCAL_RANK WINDLASS_LOCAL_WORLD_SIZE",
         "set both, or neither"),
-    /** {@code torchrun}, or its variables {@code RANK} and {@code WORLD_SIZE} by hand. */
+    /** {@code torchrun}, or its variables {@code RANK} and {@code WORLD_SIZE} set by the user. */
     TORCHRUN(
         "torchrun",
         "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE",
@@ -78,12 +81,18 @@ public final class LaunchEnvironment {
       this.cure = cure;
     }
 
-    /** A Slurm allocation has a size even if it runs no ranks, so there only the rank counts. */
+    /**
+     * Returns true if this launcher started the process. In a Slurm allocation that runs no ranks,
+     * the size is set too, so for Slurm only the rank counts.
+     */
     private boolean isIn(LaunchVariables variables) {
       return variables.isSet(rank) || !size.equals(SLURM_SIZE) && variables.isSet(size);
     }
 
-    /** Name of the variable with the number of ranks. A Slurm step may have fewer than its job. */
+    /**
+     * Name of the variable with the number of ranks. A Slurm step may have fewer ranks than its
+     * job.
+     */
     private String size(LaunchVariables variables) {
       boolean isStep = size.equals(SLURM_SIZE) && variables.isSet(SLURM_STEP_SIZE);
       return isStep ? SLURM_STEP_SIZE : size;
@@ -98,7 +107,10 @@ public final class LaunchEnvironment {
 
   static final String RENDEZVOUS = "WINDLASS_RENDEZVOUS";
 
-  /** Variable with the address of the launcher's store, read only if the ranks meet there. */
+  /**
+   * Variable with the address of the launcher's store, read only if the ranks find each other
+   * there.
+   */
   static final String LAUNCHER_STORE = "WINDLASS_LAUNCHER_STORE";
 
   static final String MASTER_ADDRESS = "MASTER_ADDR";
@@ -124,7 +136,7 @@ public final class LaunchEnvironment {
     size = variables.count(sizeName);
     rank = variables.rank(launcher.rank, sizeName);
     requireStep();
-    // Each of these parses its variables, and throws here if they are wrong.
+    // Each of these calls parses variables, and throws here if they are wrong.
     localSize();
     localRank();
     rendezvous();
@@ -187,7 +199,10 @@ public final class LaunchEnvironment {
         .flatMap(token -> tokenVariable(new LaunchVariables(copy)));
   }
 
-  /** Returns a warning if another launcher has several ranks while this one has only one. */
+  /**
+   * Returns a warning if another launcher's variables say that there are several ranks, but this
+   * launcher's say one.
+   */
   Optional<String> others() {
     if (size > 1 || launcher == Launcher.WINDLASS) {
       return Optional.empty();
@@ -248,7 +263,7 @@ public final class LaunchEnvironment {
     if (local > size) {
       throw new InvalidArgumentException(
           variables.quoted(localSize, sizeName)
-              + "; a host has no more ranks than there are; correct what sets them");
+              + "; a host can't have more ranks than the job; correct the variables");
     }
     return OptionalInt.of(local);
   }
@@ -256,8 +271,8 @@ public final class LaunchEnvironment {
   /**
    * Returns the name that distinguishes this job from others that run at the same time. The name is
    * {@code WINDLASS_JOB}, or the launcher's id, or torchrun's {@code MASTER_ADDR:MASTER_PORT}.
-   * Empty if none is set. If the launcher sets no id, as with {@code RANK} and {@code WORLD_SIZE}
-   * by hand, set {@code WINDLASS_JOB}.
+   * Empty if none is set. If the launcher sets no id, for example if you set {@code RANK} and
+   * {@code WORLD_SIZE} yourself, set {@code WINDLASS_JOB}.
    */
   public Optional<String> job() {
     return jobFrom(JOB).or(this::launcherJob);
@@ -295,9 +310,9 @@ public final class LaunchEnvironment {
 
   /**
    * Returns the unresolved address of the rendezvous: {@code WINDLASS_RENDEZVOUS} if it is
-   * HOST:PORT. If it is not set and a token is, the host is {@code MASTER_ADDR}. The port is the
-   * one after {@code MASTER_PORT}, since torchrun's agent may use that one. If {@code MASTER_PORT}
-   * is the last port, the port is the one before it.
+   * HOST:PORT. If it is not set, but a token is set, the host is {@code MASTER_ADDR}. The port is
+   * {@code MASTER_PORT + 1}, since torchrun's agent may use {@code MASTER_PORT}. If {@code
+   * MASTER_PORT} is the highest port number, the port is {@code MASTER_PORT - 1}.
    *
    * <p>Without an address and a {@link #tokenVariable}, the ranks find each other on one host as
    * one user. Rank 0 writes a local address and a new token to a file that only this user can read.
@@ -343,8 +358,8 @@ public final class LaunchEnvironment {
   /**
    * Returns the address of an external store where the ranks find each other, such as {@code
    * etcd://10.0.0.1:2379/windlass}. Empty unless {@code WINDLASS_RENDEZVOUS} has such an address.
-   * If it has one, {@link #rendezvous} is empty, and a token only distinguishes {@link #job} from
-   * other jobs of its name.
+   * If it has one, {@link #rendezvous} is empty, and a token only distinguishes this job from other
+   * jobs of the same name ({@link #job}).
    */
   public Optional<String> store() {
     return variables
@@ -364,7 +379,7 @@ public final class LaunchEnvironment {
     if (variables.isSet(Token.VARIABLE) && variables.isSet(Token.FILE_VARIABLE)) {
       throw new InvalidArgumentException(
           Token.FILE_VARIABLE + " and " + Token.VARIABLE
-              + " are both set, and a job has one token; unset either");
+              + " are both set, but a job has one token; unset one of them");
     }
     return Stream.of(Token.VARIABLE, Token.FILE_VARIABLE).filter(variables::isSet).findFirst();
   }
@@ -414,11 +429,12 @@ public final class LaunchEnvironment {
     if (other != null && !variables.get(launcher.rank).equals(variables.get(other))) {
       throw new InvalidArgumentException(
           variables.quoted(launcher.rank, other)
-              + ": one launcher runs inside another; unset the variables of the one not meant");
+              + ": one launcher runs inside another; unset the variables of the launcher that"
+              + " should not count");
     }
   }
 
-  /** Throws in a Slurm batch script, which has a rank and a size but runs only once. */
+  /** Throws in a Slurm batch script: it has the variables of a rank, but runs only once. */
   private void requireStep() {
     if (launcher == Launcher.SLURM && size > 1 && !variables.isSet(SLURM_STEP)) {
       throw new InvalidArgumentException(

@@ -10,10 +10,10 @@ import org.windlass.internal.store.StoreServer;
 import org.windlass.internal.store.Token;
 
 /**
- * The store that a launching process opens so that its ranks find each other, as {@code windlass
- * run} does. It lasts until it is closed, even if ranks stop or end. So {@link
- * org.windlass.report.RunningJob} finds the job there even if rank 0's process is stopped. It does
- * not need the native library.
+ * A store that a launching process such as {@code windlass run} opens, so that the ranks find each
+ * other. The store stays open until the launching process closes it, even if ranks stop or end. So
+ * {@link org.windlass.report.RunningJob} finds the job there even if rank 0's process is stopped.
+ * It does not need the native library.
  */
 public final class LaunchStore implements AutoCloseable {
   private final StoreServer server;
@@ -45,8 +45,8 @@ public final class LaunchStore implements AutoCloseable {
   }
 
   /**
-   * Returns the variables that ranks need to join here, in addition to those given to {@link
-   * #open}.
+   * Returns the variables that ranks need to join here. Set them in addition to the variables that
+   * were passed to {@link #open}.
    */
   public Map<String, String> variables() {
     String address = server.name();

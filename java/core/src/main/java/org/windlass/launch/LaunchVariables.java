@@ -32,7 +32,7 @@ record LaunchVariables(Map<String, String> all) {
     return quoted(one) + ", and " + quoted(other);
   }
 
-  /** Throws unless both variables are set, or neither. The message ends with {@code cure}. */
+  /** Throws unless both variables are set, or neither is. The message ends with {@code cure}. */
   void requireBoth(String one, String other, String cure) {
     if (isSet(one) != isSet(other)) {
       String set = isSet(one) ? one : other;
@@ -42,7 +42,9 @@ record LaunchVariables(Map<String, String> all) {
     }
   }
 
-  /** Parses the variable's number. Throws unless it is {@code least} to {@code most}, inclusive. */
+  /**
+   * Parses the variable as a number. Throws unless it is {@code least} to {@code most}, inclusive.
+   */
   int number(String name, int least, int most) {
     long value = get(name).matches("[0-9]{1,18}") ? Long.parseLong(get(name)) : -1;
     if (value < least || value > most) {
@@ -57,13 +59,16 @@ record LaunchVariables(Map<String, String> all) {
     return number(name, 1, Native.WL_MAX_RANKS);
   }
 
-  /** Parses a rank. Throws unless it is less than the number in the variable {@code counter}. */
+  /**
+   * Parses a variable as a rank. Throws unless it is less than the number in the variable {@code
+   * counter}.
+   */
   int rank(String name, String counter) {
     int value = number(name, 0, Native.WL_MAX_RANKS - 1);
     if (value >= count(counter)) {
       throw new InvalidArgumentException(
           quoted(name, counter)
-              + "; a rank lies below the number of ranks; correct what sets them");
+              + "; a rank must be less than the number of ranks; correct the variables");
     }
     return value;
   }

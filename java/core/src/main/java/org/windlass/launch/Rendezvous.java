@@ -6,13 +6,13 @@ import java.util.List;
 import java.util.concurrent.TimeoutException;
 
 /**
- * Exchanges messages between ranks that have no communicator yet. A framework that started the
- * ranks implements it. For example, it may use the all-gather of a Spark barrier stage. {@link
- * org.windlass.Communicator#meet} uses it to make a communicator. Ranks may be in one process if
- * each rank has its own instance.
+ * Exchanges messages between ranks that have no communicator yet. The adapter of a framework that
+ * started the ranks implements this interface, for example by the all-gather of a Spark barrier
+ * stage. {@link org.windlass.Communicator#meet} uses it to make a communicator. Ranks may be in one
+ * process if each rank has its own instance.
  *
- * <p>The exchange is only as private and reliable as the framework's transport. Whoever sends a
- * message there counts as a rank.
+ * <p>The exchange is only as private and reliable as the framework's transport. Any process that
+ * can send a message there counts as a rank.
  */
 public interface Rendezvous {
   /** Returns the number of this rank, from 0. */
@@ -29,7 +29,7 @@ public interface Rendezvous {
    * @param deadline how long the exchange may take
    * @throws TimeoutException if the deadline passes before all ranks have called
    * @throws InterruptedException if the calling thread is interrupted during the exchange
-   * @throws Exception if the exchange fails otherwise. The caller of {@link
+   * @throws Exception if the exchange fails for another reason. The caller of {@link
    *     org.windlass.Communicator#meet} gets unchecked exceptions unchanged
    */
   List<byte[]> allGather(byte[] own, Duration deadline) throws Exception;

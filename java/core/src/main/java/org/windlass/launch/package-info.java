@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Reads how a launcher describes the processes of a job and where they find each other. */
+/**
+ * Reads how a launcher describes the processes of a job and where the processes find each other.
+ */
 @NullMarked
 package org.windlass.launch;
 

@@ -24,7 +24,7 @@ import org.windlass.internal.Shapes;
  * time and memory for every size.
  */
 public final class DeviceMesh {
-  /** Upper bound of rank numbers, excluded. */
+  /** Upper bound of rank numbers: each rank is less than this. */
   public static final int MAX_RANKS = 1 << 20;
 
   private final List<String> names;
@@ -36,7 +36,9 @@ public final class DeviceMesh {
   /** Ranks in row-major order; null if the ranks are consecutive. */
   private final int @Nullable [] listed;
 
-  /** Position of each rank from the lowest one on, or -1; null if the ranks are consecutive. */
+  /**
+   * For each rank from the lowest one on, its position or -1. Null if the ranks are consecutive.
+   */
   private final int @Nullable [] places;
 
   private DeviceMesh(List<String> names, int[] sizes, int first, int @Nullable [] listed) {
@@ -49,7 +51,8 @@ public final class DeviceMesh {
       this.lowest = listed == null ? first : listed[0];
       if (lowest < 0 || lowest > MAX_RANKS - size) {
         throw new InvalidArgumentException(
-            "a mesh of " + size + " ranks from rank " + lowest + " leaves 0 to " + (MAX_RANKS - 1));
+            "a mesh of " + size + " ranks from rank " + lowest + " has ranks outside 0 to "
+                + (MAX_RANKS - 1));
       }
       this.highest = lowest + size - 1;
       return;
@@ -62,7 +65,7 @@ public final class DeviceMesh {
     for (int place = 0; place < size; place++) {
       int rank = listed[place];
       if (places[rank - lowest] >= 0) {
-        throw new InvalidArgumentException("rank " + rank + " stands twice in mesh " + grid());
+        throw new InvalidArgumentException("rank " + rank + " is twice in mesh " + grid());
       }
       places[rank - lowest] = place;
     }
@@ -83,7 +86,7 @@ public final class DeviceMesh {
     Objects.requireNonNull(namesAndSizes, "namesAndSizes");
     Copies.list(Arrays.asList(namesAndSizes), "namesAndSizes");
     if (namesAndSizes.length % 2 != 0) {
-      throw new InvalidArgumentException("a mesh takes names and sizes in pairs");
+      throw new InvalidArgumentException("give names and sizes in pairs");
     }
     int ndim = 1 + namesAndSizes.length / 2;
     List<String> names = new ArrayList<>();

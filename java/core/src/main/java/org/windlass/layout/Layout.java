@@ -16,13 +16,17 @@ import org.windlass.internal.Cut;
 
 /**
  * A layout of a tensor on ranks: a mesh, with one placement for each of its dimensions. Sharding
- * applies in the order of mesh dimensions, so two shards of one tensor dimension cut it twice.
+ * applies in the order of mesh dimensions, so two mesh dimensions that shard the same tensor
+ * dimension cut it twice.
  *
  * @param mesh the ranks
  * @param placements one for each mesh dimension, in order
  */
 public record Layout(DeviceMesh mesh, List<Placement> placements) {
-  /** Most pieces into which one strided shard may cut a dimension. It bounds memory. */
+  /**
+   * Largest number of pieces into which one strided shard may cut a dimension. The limit bounds
+   * memory.
+   */
   private static final int MAX_PIECES = 1 << 24;
 
   /**
@@ -73,7 +77,10 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
     return new LayoutParser(text).layout(source.mesh().highestRank() + 1);
   }
 
-  /** Returns true if some placement is {@link Placement.Partial}: ranks then hold terms. */
+  /**
+   * Returns true if some placement is {@link Placement.Partial}, so that ranks hold terms of a
+   * reduction.
+   */
   public boolean hasPartial() {
     return partialOp().isPresent();
   }
@@ -126,7 +133,9 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
     }
   }
 
-  /** Throws if a strided shard that leaves a rank several pieces would cut unequal ones. */
+  /**
+   * Throws if a strided shard would give a rank several pieces, and these are of unequal length.
+   */
   private void checkPieces(String tensor, int dim, long extent) {
     long length = extent;
     boolean isEven = true;
@@ -192,9 +201,10 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
   }
 
   /**
-   * Returns the mesh dimensions that shard {@code dim}, in the order in which they cut. A strided
-   * shard may cut after later plain shards, like a plain one: it does if the product of their sizes
-   * is its {@code split}. PyTorch orders {@code _StridedShard} in the same way.
+   * Returns the mesh dimensions that shard {@code dim}, in the order in which they cut. If the
+   * product of the sizes of later plain shards equals the {@code split} of a strided shard, these
+   * shards cut first, and the strided shard then cuts like a plain one. PyTorch orders {@code
+   * _StridedShard} in the same way.
    */
   private List<Cut.Level> levels(int dim) {
     List<Cut.Level> levels = new ArrayList<>();
@@ -216,7 +226,10 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
     return levels;
   }
 
-  /** Returns the real elements that {@code rank} holds if the layout cuts {@code paddedShape}. */
+  /**
+   * Returns the real elements that {@code rank} holds if the layout is applied to {@code
+   * paddedShape}.
+   */
   Region localRegion(String tensor, long[] shape, long[] paddedShape, int rank) {
     check(tensor, paddedShape);
     int[] coordinates = mesh.coordinates(rank);
@@ -231,7 +244,10 @@ public record Layout(DeviceMesh mesh, List<Placement> placements) {
     return Region.trusted(bounds);
   }
 
-  /** Returns the layout for {@link #parse}, without {@code @} for consecutive ranks from 0. */
+  /**
+   * Returns the layout in the form that {@link #parse} reads, without {@code @} for consecutive
+   * ranks from 0.
+   */
   @Override
   public String toString() {
     return mesh + ":" + placementsText();

@@ -36,10 +36,10 @@ public sealed interface Placement
 
   /**
    * Cuts tensor dimension {@code dim} after later mesh dimensions, as FSDP2 over tensor parallelism
-   * does. If a later mesh dimension with {@code S<dim>} has size {@code split}, that one cuts
-   * first. This placement then cuts each of the resulting pieces. Both cut as {@link Shard} does.
-   * Several later mesh dimensions cut first if the product of their sizes is {@code split}. This
-   * placement corresponds to PyTorch's {@code _StridedShard}.
+   * does. If a later mesh dimension with {@code S<dim>} has size {@code split}, that mesh dimension
+   * cuts first. This placement then cuts each of the resulting pieces. Both cut as {@link Shard}
+   * does. The same holds for several later mesh dimensions if the product of their sizes is {@code
+   * split}. This placement corresponds to PyTorch's {@code _StridedShard}.
    *
    * <p>Without such mesh dimensions, it cuts the dimension into {@code split} pieces, and each
    * piece among the mesh dimension's ranks. The local tensor of a rank is its parts one after the
@@ -71,8 +71,8 @@ public sealed interface Placement
   }
 
   /**
-   * Every coordinate of the mesh dimension holds a term, such as a summand. The tensor is the
-   * reduction of the terms. Only sources of a transfer may have this placement.
+   * Every coordinate of the mesh dimension holds a term of a reduction, such as a summand. The
+   * tensor is the reduction of the terms. Only sources of a transfer may have this placement.
    *
    * @param op the reduction
    */

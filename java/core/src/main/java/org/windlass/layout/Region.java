@@ -47,8 +47,8 @@ public final class Region {
    *
    * @param start indices of its first element in the whole tensor
    * @param length its extents
-   * @param packedStart indices of its first element in the region stored without gaps. A rank's
-   *     local tensor holds the rank's region in that form.
+   * @param packedStart indices of its first element in the region if it is stored without gaps. A
+   *     rank's local tensor stores the rank's region in that form
    */
   public record Box(long[] start, long[] length, long[] packedStart) {
     public Box {
@@ -81,7 +81,10 @@ public final class Region {
     }
   }
 
-  /** Returns a region over bounds that are known to be valid. The arrays are shared, not copied. */
+  /**
+   * Returns a region with these bounds, which the caller knows to be valid. The arrays are shared,
+   * not copied.
+   */
   static Region trusted(long[][] bounds) {
     return new Region(bounds, false);
   }
@@ -126,7 +129,10 @@ public final class Region {
     return bounds[dim];
   }
 
-  /** Returns the {@link #extent} of each dimension: the shape of the region stored without gaps. */
+  /**
+   * Returns the {@link #extent} of each dimension: the shape of the region if it is stored without
+   * gaps.
+   */
   public long[] shape() {
     long[] shape = new long[bounds.length];
     for (int d = 0; d < shape.length; d++) {

@@ -11,9 +11,9 @@ import org.windlass.internal.Copies;
 /**
  * The specification of a global tensor.
  *
- * <p>A padded tensor is cut as if it had the padded shape. An example is a vocabulary that is
- * rounded up to a multiple of the ranks. The real elements come first along every dimension, and
- * only they move. After a transfer, the padding of a target is zero.
+ * <p>The layout cuts a padded tensor as if it had the padded shape. An example is a vocabulary that
+ * is rounded up to a multiple of the number of ranks. The real elements come first along every
+ * dimension, and only they move. After a transfer, the padding of a target is zero.
  *
  * @param name name of the tensor on all ranks
  * @param shape extents of the whole tensor; empty for a scalar

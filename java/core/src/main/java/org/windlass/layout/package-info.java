@@ -8,7 +8,7 @@
  *   <li>{@link org.windlass.layout.Region} is the part of a tensor that a rank holds.
  * </ul>
  *
- * <p>Layouts are pure arithmetic. They need no communication and no native library. {@link
+ * <p>Layouts are only computed. They need no communication and no native library. {@link
  * org.windlass Invalid calls} throw the exceptions that {@code org.windlass} describes.
  */
 @NullMarked

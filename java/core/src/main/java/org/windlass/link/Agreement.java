@@ -20,8 +20,8 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.TensorSpec;
 
 /**
- * Compares the offers of all ranks of a {@link Link} and derives the tensors to move. Every rank
- * gets the same result, or every rank throws the same {@link MismatchException}.
+ * Compares the offers of all ranks of a {@link Link}, and derives from them the tensors to move.
+ * Every rank gets the same result, or every rank throws the same {@link MismatchException}.
  */
 final class Agreement {
   /**
@@ -75,12 +75,15 @@ final class Agreement {
     return offers.stream().anyMatch(Offer::checksums);
   }
 
-  /** Returns true if the transfers of these two ranks have other links between jobs too. */
+  /** Returns true if the transfers of both ranks also move over other links between jobs. */
   boolean isInner(int sender, int receiver) {
     return offers.get(sender).links() > 1 && offers.get(receiver).links() > 1;
   }
 
-  /** Returns true if any rank receives versions into two memory halves by turns, not in place. */
+  /**
+   * Returns true if any rank receives versions alternately into two memory halves, and not in
+   * place.
+   */
   boolean doubled() {
     return offers.stream().anyMatch(offer -> !offer.receives().isEmpty() && !offer.inPlace());
   }
@@ -107,7 +110,7 @@ final class Agreement {
     }
   }
 
-  /** Throws MismatchException unless each rank has offered every tensor that it holds a part of. */
+  /** Throws MismatchException if a rank holds a part of a tensor that it has not offered. */
   private void requireMembers() {
     Map<Offer, Set<Key>> sentKeys = new IdentityHashMap<>();
     Map<Offer, Set<Key>> receivedKeys = new IdentityHashMap<>();

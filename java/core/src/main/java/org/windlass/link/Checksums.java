@@ -31,8 +31,8 @@ import org.windlass.transfer.Transfer;
 /**
  * Verifies by checksums that the data of one run of a transfer has arrived. For each route, it
  * compares the XXH64 that the sender computes with that of each target. The sender hashes the
- * values that the targets should hold: reduced and cast. The hash of one box of a region is the
- * seed of the next.
+ * values that the targets should hold, after reduction and casts. The hash of each box of a region
+ * is the seed for the next box.
  */
 final class Checksums {
   private final Communicator communicator;
@@ -64,7 +64,7 @@ final class Checksums {
   }
 
   /**
-   * Checks that each sender can read the terms on other ranks that it must hash. Collective, after
+   * Checks that each sender can read the data on other ranks that it must hash. Collective, after
    * registration.
    *
    * @throws UnsupportedException on every rank, if a sender can't read a term
@@ -85,9 +85,9 @@ final class Checksums {
         throw new UnsupportedException(
             "tensor '" + transfer.tensors().get((int) all[rank][0]).from().name() + "': rank "
                 + rank
-                + " can't check the sum that it sends, whose terms lie in other processes, outside"
-                + " windows of the link's communicator; send tensors of one, or do without"
-                + " checksums",
+                + " can't compute the checksum of the sum that it sends, since terms are in other"
+                + " processes, outside windows of the link's communicator; send tensors of such a"
+                + " window, or don't use checksums",
             null,
             "",
             List.of(rank));
@@ -95,7 +95,10 @@ final class Checksums {
     }
   }
 
-  /** Returns true if this rank can read each term of the route, judged by its first element. */
+  /**
+   * Returns true if this rank can read the data of the route on all its source ranks. Tests this
+   * with the first element of each.
+   */
   private boolean reads(Piece piece) {
     if (piece.chunk.route().sources().size() == 1 || piece.chunk.boxes().isEmpty()) {
       return true;
@@ -112,7 +115,7 @@ final class Checksums {
   }
 
   /**
-   * Compares the hashes of senders and targets after a run. Collective. Deadline it returns, the
+   * Compares the hashes of senders and targets after a run. Collective. Until the call returns, the
    * sources must not change, and the caller keeps the transfer pinned.
    *
    * @return null if all hashes are equal; otherwise the failure to throw on every rank
@@ -143,7 +146,7 @@ final class Checksums {
    * A verification that found different hashes.
    *
    * @param exception what every rank throws
-   * @param wrong names of this rank's tensors that differ from what was sent
+   * @param wrong names of this rank's tensors that differ from the sent data
    */
   record Failure(VerificationFailedException exception, List<String> wrong) {}
 
@@ -164,8 +167,9 @@ final class Checksums {
     }
     String message =
         "version " + version + " is refused: " + String.join("; ", texts)
-            + " (their checksums differ). Nothing has been committed; send it again, don't write to"
-            + " sources while they are sent, and see by checkReplicas whether replicas are equal";
+            + " (their checksums differ). Nothing has been committed; send it again, don't write"
+            + " to sources while they are sent, and call checkReplicas to see whether replicas"
+            + " are equal";
     return new Failure(
         new VerificationFailedException(message, null, "transfer", faultyRanks),
         List.copyOf(wrong));

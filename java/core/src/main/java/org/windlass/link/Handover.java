@@ -22,8 +22,8 @@ import org.windlass.internal.Native;
 import org.windlass.report.Report;
 
 /**
- * Synchronizes the two jobs of a link, so that all ranks of both jobs begin to move a version
- * together, or none does. Rank 0 of each job talks to the other job until its deadline ({@link
+ * Synchronizes the two jobs of a link, so that either all ranks of both jobs begin to move a
+ * version, or no rank does. Rank 0 of each job talks to the other job until its deadline ({@link
  * Tickets}). It then sends the result to the other ranks of its job ({@link LedCalls}). If the
  * other job does not answer in time, nothing is lost, and the link goes on.
  *
@@ -31,14 +31,15 @@ import org.windlass.report.Report;
  * the receivers sets signal {@code ASKED} to the ticket at rank 0 of the senders. To offer a
  * version, the senders set {@code OFFERED} to that ticket. Rank 0 of the receivers then sets {@code
  * CONFIRMED}, and the ranks of both jobs move the version. If its deadline passes first, it sets
- * {@code WITHDRAWN} instead. Senders that have offered wait for one of both. If neither arrives
- * before the senders' deadline, the receivers hang, and the link ends.
+ * {@code WITHDRAWN} instead. Senders that have offered wait for {@code CONFIRMED} or {@code
+ * WITHDRAWN}. If neither arrives before the senders' deadline, the receivers are assumed to hang,
+ * and the link ends.
  *
  * <p>Over an inner link ({@link InnerLinks}), both sides then vote with {@code GO} and {@code
  * BACK}. The value of these signals is the number of the vote on this link.
  *
- * <p>Senders that finish write this to rank 0 of the receivers. They may then leave before the
- * receivers ask.
+ * <p>Senders that finish report this to rank 0 of the receivers. They may then leave before the
+ * receivers ask for a version.
  */
 final class Handover implements AutoCloseable {
   private static final int ASKED = 0;
@@ -65,18 +66,18 @@ final class Handover implements AutoCloseable {
 
   static final long NONE = -1;
 
-  /** Value of the word {@link #WAITING} which says that no version follows. */
+  /** Value of the word {@link #WAITING}: no version follows. */
   private static final long FINISHED = -2;
 
   /**
-   * Time beyond a deadline in which rank 0 sends its result, and in which a move that began before
-   * the deadline may complete.
+   * Time after a deadline. In this time, rank 0 sends its result, and a move that began before the
+   * deadline may complete.
    */
   static final Duration GRACE = Duration.ofSeconds(2);
 
   /**
    * Time at the end of a send's deadline that is reserved for the move, but at most half of the
-   * deadline. A move has at least this time.
+   * deadline. A move gets at least this time.
    */
   static final Duration RESERVE = Duration.ofSeconds(1);
 
@@ -89,7 +90,7 @@ final class Handover implements AutoCloseable {
 
   private final LinkSide side;
 
-  /** The link's number of rank 0 of the other job. */
+  /** Rank number, in the link's communicator, of rank 0 of the other job. */
   private final int other;
 
   private final int firstReceiver;
@@ -190,7 +191,7 @@ final class Handover implements AutoCloseable {
   boolean isConfirmed(Deadline until) {
     return isFirst(
         CONFIRMED, WITHDRAWN, ticket, until,
-        () -> "the receivers have asked for a version, and don't answer to version "
+        () -> "the receivers have asked for a version, but don't answer to version "
             + own.getLong(VERSION) + ", which they were offered");
   }
 
@@ -202,13 +203,13 @@ final class Handover implements AutoCloseable {
   }
 
   /**
-   * Waits for the other job's vote after {@link #vote}, and returns it. If none comes before {@code
-   * until}, ends the link and throws. For rank 0.
+   * Waits for the other job's vote after {@link #vote}, and returns it. If it does not arrive
+   * before {@code until}, ends the link and throws. For rank 0.
    */
   boolean isOtherForGo(Deadline until) {
     return isFirst(
         GO, BACK, votes, until,
-        () -> "the other job has taken part in a version, and doesn't say whether it moves");
+        () -> "the other job has agreed to a version, but doesn't report whether it can move it");
   }
 
   /**
@@ -239,7 +240,7 @@ final class Handover implements AutoCloseable {
   }
 
   /**
-   * Copies {@code values} to a tensor at another rank, from index {@code first} on.
+   * Copies {@code values} to a tensor on another rank, from index {@code first} on.
    *
    * @param own local buffer for the copy, of the same shape as {@code words}
    */
@@ -254,7 +255,7 @@ final class Handover implements AutoCloseable {
   /**
    * Reports to rank 0 of the receivers that no version follows. Returns once that rank has the
    * report, or the receivers have left. If neither happens before {@code until}, ends the link and
-   * throws. That also ends a put to another host, which would last longer.
+   * throws. This also ends a put to another host that would last longer.
    */
   void finish(Deadline until) {
     CompletableFuture<Void> late = new CompletableFuture<>();
@@ -309,7 +310,7 @@ final class Handover implements AutoCloseable {
 
   /**
    * Confirms the version that the senders have offered, or withdraws the request of {@link #ask}.
-   * For rank 0 of the receivers. Returns {@code takes}.
+   * For rank 0 of the receivers. Returns {@code takes}, which is true to confirm.
    */
   boolean settle(boolean takes) {
     if (takes || communicator.failure().isEmpty()) {
@@ -323,7 +324,7 @@ final class Handover implements AutoCloseable {
     return words.getLong(VERSION);
   }
 
-  /** Returns the nanoseconds that the senders had left for the move at their offer. */
+  /** Returns the nanoseconds that the senders had left for the move when they made their offer. */
   long offeredNs() {
     return words.getLong(LEFT_NS);
   }

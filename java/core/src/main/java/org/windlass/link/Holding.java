@@ -12,7 +12,7 @@ import org.windlass.error.WindlassException;
  *
  * @param version the version that is complete, or {@link #NONE}
  * @param half index of the memory half that holds {@code version}, 0 or 1; 0 in place
- * @param arriving the version that a move in place writes over {@code version}, or {@link #NONE}
+ * @param arriving the version that is overwriting {@code version} in place, or {@link #NONE}
  * @param incomplete names of tensors that hold parts of two versions
  * @param failure why {@code arriving} did not arrive; null while it may still arrive
  */
@@ -38,7 +38,7 @@ record Holding(
     return new Holding(NONE, half, arriving, tensors, cause);
   }
 
-  /** Returns the index of the memory half to read. Throws if no complete version is there. */
+  /** Returns the index of the memory half to read. Throws if there is no complete version. */
   int readable(String what) {
     if (version != NONE) {
       return half;

@@ -15,22 +15,24 @@ import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.MalformedException;
 
 /**
- * Inner links: links between two jobs whose transfers both move over other links too. Transfers
- * that inner links connect decide together whether a version moves ({@link Tickets}).
+ * Inner links. A link between two jobs is an inner link if the transfers of both jobs also move
+ * over other links. Transfers that are connected by inner links decide together whether a version
+ * moves ({@link Tickets}).
  *
- * <p>A job with one link needs no vote. It moves or takes back what the job at the other end does.
+ * <p>A job with one link needs no vote: it moves or takes back a version if the job at the other
+ * end does.
  */
 final class InnerLinks {
   private InnerLinks() {}
 
   /**
-   * Returns how many rounds of votes take a vote from any connected transfer to any other: one less
-   * than there are such transfers. All of them get the same. 0 without inner links. Collective over
-   * the inner links.
+   * Returns the number of rounds after which the vote of each connected transfer has reached all
+   * others: the number of these transfers minus one. All of them get the same result. Returns 0
+   * without inner links. Collective over the inner links.
    *
    * <p>Each transfer has a random number. In each round, neighbours exchange the numbers that they
-   * know. After r rounds, a transfer knows more than r numbers or all of them. So all transfers
-   * take as many rounds as there are transfers.
+   * know. After r rounds, a transfer knows more than r numbers, or all of them. So all transfers
+   * run the same number of rounds: one for each transfer.
    */
   static int rounds(List<LinkPart> parts, Deadline until) {
     List<LinkPart> inner = parts.stream().filter(LinkPart::isInner).toList();

@@ -15,7 +15,8 @@ import org.windlass.internal.Deadline;
 /**
  * Runs calls that rank 0 of a job makes on a link for all ranks of the job. Each rank reports to
  * rank 0 that it has entered the call, and the time that it has left. Rank 0 sends the result to
- * each rank. Both use a window of the job, which stays usable if the link fails.
+ * each rank. Reports and results go through a window of the job, which stays usable if the link
+ * fails.
  */
 final class LedCalls implements AutoCloseable {
   /** Index of a signal at rank 0: the number of the last call that a rank has entered. */
@@ -64,7 +65,8 @@ final class LedCalls implements AutoCloseable {
    * Runs {@code call} on rank 0 once all ranks have entered this method, and returns its result on
    * every rank. Collective over the job.
    *
-   * @param leftNs nanoseconds that this rank has left; {@code call} gets the least of all ranks
+   * @param leftNs nanoseconds that this rank has left; {@code call} gets the smallest value of all
+   *     ranks
    * @param failed result on the other ranks if {@code call} throws
    */
   long[] make(long leftNs, long[] failed, Function<Deadline, long[]> call) {
@@ -85,7 +87,7 @@ final class LedCalls implements AutoCloseable {
   private long[] awaitResult(long leftNs) {
     put(0, RESULT + side.rank(), leftNs);
     signals.notify(0, CAME, calls + 1);
-    // Rank 0 waits for the other ranks, and may have come later than this one.
+    // Rank 0 waits for the other ranks, and may have entered the call later than this rank.
     await(0, ANSWERED, 2 * calls + 1, Deadline.of(leftNs).later(grace.multipliedBy(2)));
     calls++;
     await(0, ANSWERED, 2 * calls, Deadline.of(leftNs).later(grace));

@@ -54,23 +54,23 @@ import org.windlass.layout.Layout;
  * }</pre>
  *
  * <p>{@link org.windlass.job.Job#connect} makes a link between two jobs, each with a communicator
- * of its own. Only there, a receiver can poll for versions. A layout then uses the rank numbers of
- * its own job.
+ * of its own. Only over such a link, a receiver can poll for versions. A layout then uses the rank
+ * numbers of its own job.
  *
- * <p>A link has a communicator of its own. When it fails, each side goes on with its own work and
- * may join another link.
+ * <p>A link has a communicator of its own. If the link fails, each side continues with its own work
+ * and may join another link.
  */
 public final class Link implements AutoCloseable {
   private final String name;
 
-  /** Text after the link's name in messages, which says which ranks belong to which job. */
+  /** Text after the link's name in messages, and names the ranks of each job. */
   private final String whose;
 
   private final Communicator communicator;
 
   /**
-   * Ranks of this job or, within one communicator, the senders. Null there on a rank that does not
-   * send.
+   * Ranks of this job or, within one communicator, the senders. Within one communicator, null on a
+   * rank that does not send.
    */
   private final @Nullable LinkSide side;
 
@@ -169,7 +169,7 @@ public final class Link implements AutoCloseable {
 
   /**
    * Opens a link between two groups of ranks, senders and receivers. They may be disjoint, equal or
-   * overlapping. Collective: every rank of the communicator makes the same call, also a rank of
+   * overlapping. Collective: every rank of the communicator makes the same call, even if it is in
    * neither group. The link has its own communicator, so it fails and is closed independently.
    *
    * @param communicator contains the ranks of both groups
@@ -319,7 +319,10 @@ public final class Link implements AutoCloseable {
     }
   }
 
-  /** Begins a call of this thread on all of {@code links}. If it throws, it has begun on none. */
+  /**
+   * Begins a call of this thread on all of {@code links}. If it throws, the call has begun on none
+   * of them.
+   */
   static void enter(String what, List<Link> links) {
     for (int i = 0; i < links.size(); i++) {
       try {
@@ -390,7 +393,9 @@ public final class Link implements AutoCloseable {
     return layout;
   }
 
-  /** Returns the number of earlier registrations, the same on all ranks, and counts one more. */
+  /**
+   * Returns the number of earlier registrations, and adds one to it. It is the same on all ranks.
+   */
   int nextRegistration() {
     return registrations++;
   }
@@ -443,7 +448,7 @@ public final class Link implements AutoCloseable {
     try (communicator;
         own;
         handover) {
-      // Closes all in the opposite order, also if one fails.
+      // This closes all of them in the opposite order, even if one close fails.
     }
   }
 

@@ -25,7 +25,7 @@ final class LinkPart {
   private static final long ANY = Transfer.ANY_VERSION;
   private static final long FINISHED = Transfer.FINISHED;
 
-  /** Exceptions of a move that all ranks throw alike, so that the link goes on. */
+  /** Exceptions of a move that all ranks throw alike, so that the link stays usable. */
   private static final List<Class<? extends WindlassException>> SHARED =
       List.of(MismatchException.class, VerificationFailedException.class);
 
@@ -33,8 +33,8 @@ final class LinkPart {
   private final int registration;
 
   /**
-   * One transfer for each memory half of the receivers, which versions use by turns. The transfers
-   * of a receiver in place write to the same memory.
+   * One transfer for each memory half of the receivers. Versions alternate between the halves. If a
+   * receiver receives in place, both transfers write to the same memory.
    */
   private final List<Transfer> transfers;
 
@@ -42,7 +42,10 @@ final class LinkPart {
 
   private final boolean isInner;
 
-  /** Returns the names of this rank's targets that the last, failed move wrote in part. */
+  /**
+   * Returns the names of this rank's targets that the last move wrote only in part before it
+   * failed.
+   */
   private Supplier<List<String>> incomplete = List::of;
 
   /** Exception that all ranks of the link threw before any data moved; null for none. */
@@ -105,7 +108,10 @@ final class LinkPart {
     return leftNs == Deadline.DEFAULT ? Deadline.nanos(link.communicator().deadline()) : leftNs;
   }
 
-  /** Reports to all receivers the newest version, and whether the senders wait in a send of it. */
+  /**
+   * Reports two facts to all receivers: the newest version, and whether the senders wait in a send
+   * of it.
+   */
   void announce(long version, boolean isWaiting) {
     handover().announce(version, isWaiting ? registration : Handover.NONE);
   }
@@ -117,8 +123,8 @@ final class LinkPart {
    * @param half index of the receivers' memory half that gets the version: 0 or 1
    * @param named a version, {@link Transfer#ANY_VERSION}, or {@link Transfer#FINISHED}. If any rank
    *     names {@code FINISHED}, no data moves
-   * @param version element 0 receives the version that the ranks agree on, or {@code FINISHED}. It
-   *     is set even if the call throws later, and unchanged if it throws before
+   * @param version element 0 receives the version that the ranks agree on, or {@code FINISHED}. If
+   *     the call throws before the ranks agree, the element is unchanged
    */
   void move(int half, long named, long[] version, Deadline until) {
     incomplete = List::of;
@@ -221,7 +227,10 @@ final class LinkPart {
     }
   }
 
-  /** Ends the link for a failure of a move, unless all ranks have it as one of {@code shared}. */
+  /**
+   * Ends the link after a failure of a move, unless the failure is of a class in {@code shared},
+   * which all ranks throw.
+   */
   void end(
       long version,
       long named,
@@ -253,8 +262,8 @@ final class LinkPart {
   }
 
   /**
-   * Returns the text of call {@code what} for messages. It has {@code version}, or {@code named} if
-   * {@code version} is negative.
+   * Returns the text of call {@code what} for messages. The text contains {@code version}, or
+   * {@code named} if {@code version} is negative.
    */
   private String operation(String what, long version, long named) {
     long of = version < 0 ? named : version;
@@ -263,7 +272,7 @@ final class LinkPart {
 
   /**
    * Returns the exception of call {@code what} if the other side did not arrive before the
-   * deadline. The link goes on.
+   * deadline. The link stays usable.
    */
   WindlassException late(String what) {
     String operation = link.operation(what);
@@ -295,7 +304,7 @@ final class LinkPart {
           });
     } catch (RuntimeException | Error e) {
       List<Class<? extends WindlassException>> shared = List.of(VerificationFailedException.class);
-      // This is the link's failure too. The other ranks of the link see it there.
+      // This failure is also the link's failure, so that the other ranks of the link get it too.
       Link.failed(link.communicator(), link.operation("checkReplicas"), e, shared);
       throw Link.failed(senders.communicator(), link.operation("checkReplicas"), e, shared);
     }

@@ -17,8 +17,8 @@ final class LinkParts {
   private static final long FINISHED = Transfer.FINISHED;
 
   /**
-   * Links between jobs, then those within one communicator, each in the order of their names. All
-   * ranks move over them in this order.
+   * All links: first those between jobs, then those within one communicator, both in the order of
+   * their names. All ranks move over them in this order.
    */
   private final List<LinkPart> all;
 
@@ -28,7 +28,7 @@ final class LinkParts {
   /** Rounds of votes before each move; 0 without inner links. */
   private final int rounds;
 
-  /** Link on which the last move was tried, and has failed if the move has. */
+  /** Link on which a move was tried last. If the last move has failed, it failed on this link. */
   private LinkPart failed;
 
   LinkParts(List<LinkPart> parts, int rounds) {
@@ -99,7 +99,7 @@ final class LinkParts {
       } catch (RuntimeException | Error e) {
         leave(i + 1, half, tickets, until, e);
         if (i > 0) {
-          // Ranks of the links before have gone on to their next half, so no version may follow.
+          // Ranks of the earlier links already use their next half, so no version may follow.
           failed.end(version[0], named, e, List.of());
         }
         throw e;
@@ -123,15 +123,15 @@ final class LinkParts {
   }
 
   /**
-   * Throws if a link reports that no version follows although part of a version has moved, or this
-   * rank sends one.
+   * Throws if a link reports that no version follows, although a version has moved over other
+   * links, or this rank sends one.
    */
   private static void requireNothingMoved(LinkPart part, boolean isFirst, long named) {
     boolean isLed = part.isLed();
     if (!isFirst || (!isLed && part.link().sends() && named >= 0)) {
       throw new AbortedException(
           isLed
-              ? "version " + named + " was taken back over " + part.link()
+              ? "version " + named + " was withdrawn over " + part.link()
                   + ", and has moved over the links before"
               : "senders have finished " + part.link() + " in place of version " + named);
     }

@@ -9,23 +9,26 @@ import org.windlass.layout.DeviceMesh;
 import org.windlass.layout.Layout;
 
 /**
- * Converts between rank numbers of a link's communicator and those of its two sides. A side numbers
- * its ranks as the communicator or the job does from which the link was made.
+ * Converts between rank numbers of a link's communicator and those of its two sides. A side uses
+ * the rank numbers of the communicator or the job from which the link was made.
  */
 record LinkRanks(String name, Side sending, Side receiving) {
   /**
    * One side of a link.
    *
    * @param mesh ranks of the side, in the side's numbers
-   * @param counted side's numbers of consecutive ranks of the link, ascending
-   * @param first the link's number of the rank {@code counted[0]}
+   * @param counted for consecutive ranks of the link, their numbers on the side, ascending
+   * @param first the number of the rank {@code counted[0]} in the link
    */
   record Side(DeviceMesh mesh, int[] counted, int first) {
     int linked(int rank) {
       return first + Arrays.binarySearch(counted, rank);
     }
 
-    /** Returns the side's number of rank {@code linked} of the link; -1 if it is not there. */
+    /**
+     * Returns the number, on this side, of rank {@code linked} of the link. Returns -1 if that rank
+     * is not on this side.
+     */
     int own(int linked) {
       int place = linked - first;
       return place >= 0 && place < counted.length ? counted[place] : -1;
@@ -39,7 +42,7 @@ record LinkRanks(String name, Side sending, Side receiving) {
       return Arrays.binarySearch(linked(), linked) >= 0;
     }
 
-    /** Returns the side of a job whose rank 0 is rank {@code first} of the link. */
+    /** Returns the side of a job. The job's rank 0 is rank {@code first} of the link. */
     static Side ofJob(int size, int first) {
       return new Side(DeviceMesh.of(size), IntStream.range(0, size).toArray(), first);
     }
@@ -51,7 +54,7 @@ record LinkRanks(String name, Side sending, Side receiving) {
   }
 
   /**
-   * Returns the ranks of a link within one communicator, whose numbers both sides use.
+   * Returns the ranks of a link within one communicator, whose rank numbers both sides use.
    *
    * @param both the ranks of either side, ascending: rank {@code both[i]} is rank {@code i} of the
    *     link
@@ -100,7 +103,7 @@ record LinkRanks(String name, Side sending, Side receiving) {
         });
   }
 
-  /** Returns a layout with other rank numbers. */
+  /** Returns a layout with its rank numbers converted by {@code other}. */
   private static Layout mapped(Layout layout, IntUnaryOperator other) {
     DeviceMesh mesh = layout.mesh();
     int[] ranks =
@@ -115,7 +118,9 @@ record LinkRanks(String name, Side sending, Side receiving) {
     return isOfSide ? mapped(layout, side::own).toString() : layout.qualified();
   }
 
-  /** Returns the side's number of rank {@code linked} of the link, which is on that side. */
+  /**
+   * Returns the side's number of rank {@code linked} of the link. The rank must be on that side.
+   */
   int counted(boolean isSender, int linked) {
     return side(isSender).own(linked);
   }

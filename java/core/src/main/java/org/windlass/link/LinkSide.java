@@ -12,12 +12,13 @@ import org.windlass.internal.Native;
 import org.windlass.internal.call.Gathered;
 
 /**
- * The ranks of one side of a link, with a communicator of their own. If that communicator fails,
- * the link ends on all ranks. The message of the link's failure has the link's rank numbers.
+ * The ranks that send over a link, or the ranks that receive. They have a communicator of their
+ * own. If this communicator fails, the link ends on all ranks, and the message of the failure uses
+ * the rank numbers of {@code link}.
  *
  * @param link communicator of the link
  * @param communicator ranks of this side
- * @param linked element r is the link's number of rank r of this side; ascending
+ * @param linked for each rank of this side, in order, its rank number in {@code link}; ascending
  * @param name the side's name in messages, such as "their job"
  */
 record LinkSide(Communicator link, Communicator communicator, int[] linked, String name) {
@@ -46,7 +47,8 @@ record LinkSide(Communicator link, Communicator communicator, int[] linked, Stri
     try {
       return call.get();
     } catch (WindlassException e) {
-      // An exception after which the side lives has no rank numbers of the side.
+      // If the side's communicator stays alive after an exception, the exception has no rank
+      // numbers of the side.
       boolean isOver =
           communicator.failure().filter(record -> record.code() == e.code()).isPresent();
       throw isOver ? linked(e) : e;
@@ -57,7 +59,7 @@ record LinkSide(Communicator link, Communicator communicator, int[] linked, Stri
    * Ends the link on all ranks, unless it has ended before. Returns its failure.
    *
    * @param code a {@code wl_code}
-   * @param ranks the faulty ranks, in the link's numbers
+   * @param ranks the faulty ranks, as numbered in the link
    */
   WindlassException failed(int code, List<Integer> ranks, String message) {
     link.endpoint().fail(code, ranks, message);
@@ -74,7 +76,7 @@ record LinkSide(Communicator link, Communicator communicator, int[] linked, Stri
     String message =
         whose(failure.faultyRanks(), ranks) + ". In the numbers of " + name + ": "
             + failure.getMessage();
-    // A passed deadline would mean that the link goes on. This link has ended.
+    // DeadlineExceeded would mean that the link stays usable, but this link has ended.
     int told = code == Native.WL_DEADLINE_EXCEEDED ? Native.WL_ABORTED : code;
     WindlassException whole = failed(told, ranks, message);
     whole.addSuppressed(failure);

@@ -84,12 +84,12 @@ public final class LinkTransfer implements AutoCloseable {
   private final Link link;
   private final Targets targets;
 
-  /** Index of the memory half for the next version. Only the thread of the call uses it. */
+  /** Index of the memory half for the next version. Only the thread of the current call uses it. */
   private int next;
 
   private volatile Holding holding = Holding.NOTHING;
 
-  /** Moves that had begun before the call in progress in place; negative without such a call. */
+  /** Number of moves before the current call, if that receives in place; otherwise negative. */
   private volatile long begun = Holding.NONE;
 
   LinkTransfer(List<LinkPart> parts, int rounds, Targets targets) {
@@ -285,7 +285,7 @@ public final class LinkTransfer implements AutoCloseable {
     requireReceiver("receive");
     if (link.sends()) {
       throw new InvalidArgumentException(
-          "receive: this rank is a sender too, of " + link + "; it receives in its send");
+          "receive: this rank is also a sender of " + link + "; it receives in its send");
     }
   }
 
@@ -296,7 +296,7 @@ public final class LinkTransfer implements AutoCloseable {
     }
   }
 
-  /** Result of a move: the version, or in {@code late} the reason why none arrived. */
+  /** Result of a move: the version, or in {@code late} the reason why no version arrived. */
   private record Outcome(long version, @Nullable WindlassException late) {
     long orThrow() {
       if (late != null) {
@@ -396,12 +396,12 @@ public final class LinkTransfer implements AutoCloseable {
     Handover handover = link.handover();
     if (handover == null) {
       throw new InvalidArgumentException(
-          what + ": " + link + " is within one communicator, whose ranks come to each send");
+          what + ": " + link + " is within one communicator, whose ranks take part in each send");
     }
     return handover;
   }
 
-  /** Returns the version that this receiver committed last; empty if it holds none completely. */
+  /** Returns the version that this receiver committed last; empty if none is complete. */
   public OptionalLong version() {
     requireReceiver("version");
     long version = held().version();
@@ -446,13 +446,13 @@ public final class LinkTransfer implements AutoCloseable {
 
   private void requireSender(String what) {
     if (!link.sends()) {
-      throw new InvalidArgumentException(what + ": this rank is no sender of " + link);
+      throw new InvalidArgumentException(what + ": this rank is not a sender of " + link);
     }
   }
 
   private void requireReceiver(String what) {
     if (!link.receives()) {
-      throw new InvalidArgumentException(what + ": this rank is no receiver of " + link);
+      throw new InvalidArgumentException(what + ": this rank is not a receiver of " + link);
     }
   }
 

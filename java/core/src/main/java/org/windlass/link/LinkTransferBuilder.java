@@ -34,16 +34,16 @@ import org.windlass.transfer.TransferBuilder;
 
 /**
  * Builder of a {@link LinkTransfer}. A rank adds the tensors of its own side, in any order. It adds
- * only tensors that it has a part of. {@link #register} matches the names of both sides.
+ * only the tensors of which it holds a part. {@link #register} matches the names of both sides.
  *
  * <p>Layouts use the ranks of the communicator that the link was opened on. Between two jobs, each
  * job uses its own ranks. Views may have any strides, like those of a {@link TransferBuilder}: a
  * part of a fused tensor is a {@code narrow}. One name may be received into several views (tied
  * embeddings).
  *
- * <p>A transfer over several links, by {@link #and}, moves as one. A receiver commits a version
- * once it is complete over all of them. If two ranks are on several links together, both name all
- * of these links.
+ * <p>A transfer over several links ({@link #and}) moves a version over all of them or over none. A
+ * receiver commits a version once it is complete over all links. If two ranks have several links in
+ * common, both name all of these links.
  *
  * <p>The methods that begin with {@code default} apply to tensors that are added after them.
  */
@@ -85,8 +85,8 @@ public final class LinkTransferBuilder {
    * Makes the tensors that are added after this call move over {@code link}, together with the
    * earlier ones.
    *
-   * @param link a link on which this rank is on the same side as on the earlier links. Links that
-   *     move together have different names, and are at most 64
+   * @param link a link over which this rank sends if it sends over the earlier links, or receives
+   *     if it receives over them. At most 64 links move together; their names differ
    */
   public LinkTransferBuilder and(Link link) {
     Objects.requireNonNull(link, "link");
@@ -96,7 +96,7 @@ public final class LinkTransferBuilder {
     Link first = share.link;
     if (link.sends() != first.sends() || link.receives() != first.receives()) {
       throw new InvalidArgumentException(
-          "and: this rank has another side of " + link + " than of " + first);
+          "and: this rank is on another side of " + link + " than of " + first);
     }
     Share known = shares.get(link.name());
     if (known != null && known.link != link) {
@@ -104,7 +104,8 @@ public final class LinkTransferBuilder {
           "and: the builder has " + known.link + " already, of the same name as " + link);
     }
     if (known == null && shares.size() == MOST_LINKS) {
-      throw new InvalidArgumentException("and: the builder has " + MOST_LINKS + " links, the most");
+      throw new InvalidArgumentException("and: the builder has " + MOST_LINKS + " links, which is"
+          + " the maximum");
     }
     share = known != null ? known : new Share(link);
     shares.put(link.name(), share);
@@ -142,8 +143,8 @@ public final class LinkTransferBuilder {
   }
 
   /**
-   * Receives all versions into the caller's views, without a second copy of that memory. No version
-   * is readable while another one arrives, nor after a failure.
+   * Receives all versions into the caller's views, without a second copy of that memory. While a
+   * version arrives, and after a failure, no version can be read.
    */
   public LinkTransferBuilder inPlace() {
     inPlace = true;
@@ -158,9 +159,9 @@ public final class LinkTransferBuilder {
    * the wire dtype and to the target's dtype. The sender reads its sources once more, and the
    * receiver its targets. Device memory is copied through host memory for that.
    *
-   * <p>{@link #register} throws {@link org.windlass.error.UnsupportedException} in two cases. Terms
-   * of a {@code Partial} are in several processes, outside windows of {@link Link#communicator}. Or
-   * the senders are Python ranks.
+   * <p>{@link #register} throws {@link org.windlass.error.UnsupportedException} if the senders are
+   * Python ranks. It also throws it if terms of a {@code Partial} are in several processes, outside
+   * windows of {@link Link#communicator}.
    */
   public LinkTransferBuilder checksums() {
     checksums = true;
@@ -216,8 +217,8 @@ public final class LinkTransferBuilder {
    * @param name name on both sides; used once for each view
    * @param shape shape of the whole tensor, the same as the sender's
    * @param target this rank's part, of a dtype to which the sent one can be cast; null if it has no
-   *     elements. Unless {@link #inPlace} was called, it gets only every second version, from the
-   *     first one on.
+   *     elements. Unless {@link #inPlace} was called, this view receives only every second version,
+   *     beginning with the first
    * @param layout layout of the whole tensor over receivers; without {@code Partial}
    */
   public LinkTransferBuilder into(
@@ -275,7 +276,7 @@ public final class LinkTransferBuilder {
    * Returns {@code spec} with the link's rank numbers in its layout.
    *
    * @param call method for messages, such as {@code add}
-   * @param role what {@code view} is for messages: {@code source} or {@code target}
+   * @param role name of {@code view} in messages: {@code source} or {@code target}
    * @throws InvalidArgumentException if this rank is not on the side of the call, the view does not
    *     fit the layout, or another link has the tensor
    */
@@ -300,7 +301,7 @@ public final class LinkTransferBuilder {
     Link other = bound.putIfAbsent(spec.name(), link);
     if (other != null && other != link) {
       throw new InvalidArgumentException(
-          what + " is of " + other + "; a tensor is of one link");
+          what + " is of " + other + "; a tensor belongs to one link");
     }
     return linked;
   }
@@ -354,7 +355,7 @@ public final class LinkTransferBuilder {
 
   /**
    * Returns the exception of {@code register} for a failure on the link of {@code at}. Ends all
-   * links, unless all ranks have this failure.
+   * links, unless all ranks throw this failure.
    */
   private RuntimeException failed(Share at, Throwable failure) {
     List<Class<? extends WindlassException>> shared =

@@ -5,9 +5,9 @@ import org.jspecify.annotations.Nullable;
 import org.windlass.layout.Layout;
 
 /**
- * Describes two linked jobs, identically in both. For packages of Windlass.
+ * Describes two linked jobs. Both jobs have the same description. For packages of Windlass.
  *
- * @param whose text after the link's name in messages, which says which ranks belong to which job
+ * @param whose text after the link's name in messages, which names the ranks of each job
  * @param senders number of ranks of the sending job, which are the first ones of the link
  * @param hasPythonSenders true if the senders are Python ranks
  * @param from layout of the senders' tensors that are added without one; may be null

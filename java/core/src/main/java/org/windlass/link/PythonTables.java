@@ -50,8 +50,9 @@ final class PythonTables {
   private PythonTables() {}
 
   /**
-   * Returns the result of {@code plan} after Python ranks have received their parts of it. If
-   * {@code plan} throws on all receivers, Python ranks throw the same. Collective over the link.
+   * Returns the result of {@code plan}, after Python ranks have received their parts of the plan.
+   * If {@code plan} throws on all receivers, Python ranks throw the same exception. Collective over
+   * the link.
    */
   static LinkTransferBuilder.Planned told(Link link, Deadline until,
       Supplier<LinkTransferBuilder.Planned> plan) {
@@ -88,7 +89,7 @@ final class PythonTables {
    * Decodes the views of each Python rank, by rank and tensor name. Throws if one is malformed or
    * does not match that rank's part of the tensor.
    *
-   * @param stated element {@code r} is what rank {@code r} has sent
+   * @param stated element {@code r} has the bytes that rank {@code r} has sent
    */
   private static Map<Integer, Map<String, TransferWords.Binding>> checked(
       Link link, LinkTransferBuilder.Planned planned, byte[][] stated) {
@@ -168,8 +169,8 @@ final class PythonTables {
 
   /**
    * Throws InvalidArgumentException for a view that does not match {@code rank}'s part of the
-   * tensor. {@code view} is null if the rank has sent none. A Python rank has the same number in
-   * the link as in its job.
+   * tensor. {@code view} is null if the rank has sent none. A Python rank's number in the link is
+   * the same as in its job.
    */
   private static void check(
       Link link, int rank, TensorSpec spec, TransferWords.@Nullable Binding view) {
@@ -214,7 +215,8 @@ final class PythonTables {
               out.writeInt(planned.halves().size());
               out.writeInt(views.size());
               for (int rank : link.ranks().senders()) {
-                // These words serve all halves: a Python rank sends the same to each.
+                // These words serve all halves, because a Python rank sends the same data to each
+                // half.
                 Map<String, TransferWords.Binding> own =
                     Objects.requireNonNull(views.get(rank));
                 long[] words =

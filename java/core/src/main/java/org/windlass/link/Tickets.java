@@ -17,21 +17,24 @@ import org.windlass.transfer.Transfer;
  * a mask is for link i. All ranks of a job get the same result.
  *
  * @param moves mask of the links on which both sides have agreed. If {@code version} is {@link
- *     Handover#NONE}, this job takes the version back over these links
+ *     Handover#NONE}, this job withdraws the version from these links
  * @param late mask of the links whose other side did not arrive in time
  * @param ended mask of the links whose senders have finished
  * @param version the version that senders offer; {@link Handover#NONE} if none moves. If the
- *     senders of several links offer different ones, {@code SEVERAL} minus one that is not the
- *     first link's
+ *     senders of several links offer different versions, it is {@code SEVERAL - v}, where v is an
+ *     offered version that differs from the version of the first link
  * @param until deadline of the move
  */
 record Tickets(long moves, long late, long ended, long version, Deadline until) {
-  /** Longest time for which receivers let senders with an offer wait for those of other links. */
+  /** Longest time that receivers make senders with an offer wait for the senders of other links. */
   private static final long LONGEST_HOLD_NS = Handover.RESERVE.toNanos() / 2;
 
   private static final long SEVERAL = Handover.NONE - 1;
 
-  /** Result without any bit. Rank 0 sends it to the other ranks of its job if it has failed. */
+  /**
+   * A result whose masks are all empty. If rank 0 has failed, it sends this to the other ranks of
+   * its job.
+   */
   static final Tickets NONE = still(0, 0);
 
   private static Tickets still(long late, long ended) {
@@ -44,8 +47,9 @@ record Tickets(long moves, long late, long ended, long version, Deadline until) 
   }
 
   /**
-   * Returns the version that this rank names if it wants {@code wanted}. It is the same for all
-   * links. If their senders offer different versions, nothing moves over the first link.
+   * Returns the version that this rank passes to the move, on all links, if it wants {@code
+   * wanted}. If the senders of the links offer different versions, the result makes the move over
+   * the first link fail before any data moves.
    */
   long named(long wanted) {
     if (version < Handover.NONE) {
@@ -77,9 +81,10 @@ record Tickets(long moves, long late, long ended, long version, Deadline until) 
   }
 
   /**
-   * Votes with the jobs behind inner links on whether the version moves. In each round, a job tells
-   * the others of its links whether all that it has heard of can move. So after the last round, all
-   * of them take the version back if one of them must. For rank 0.
+   * Votes with the jobs behind inner links on whether the version moves. In each round, a job
+   * reports to the jobs at the other ends of its links whether all jobs that it knows of can move.
+   * So if one job must withdraw the version, all of them know this after the last round. For rank
+   * 0.
    */
   private Tickets voted(List<LinkPart> parts, int rounds, Deadline until) {
     List<LinkPart> voting =
@@ -123,8 +128,8 @@ record Tickets(long moves, long late, long ended, long version, Deadline until) 
           try {
             return call.apply(agreed).words();
           } catch (RuntimeException | Error e) {
-            // Rank 0 ends the link before the other ranks of this job hear of it. Otherwise the
-            // link would blame those.
+            // Rank 0 ends the link before the other ranks of this job get the result. Otherwise the
+            // message of the link's failure would name those ranks.
             Link.end(failed(parts).link().communicator(), "the handover", e, List.of());
             throw e;
           }
@@ -141,7 +146,7 @@ record Tickets(long moves, long late, long ended, long version, Deadline until) 
     return new Tickets(words[0], words[1], words[2], words[3], Deadline.of(words[4]));
   }
 
-  /** Returns the first link that has failed; the first of all if none has. */
+  /** Returns the first link that has failed; the first link if no link has failed. */
   static LinkPart failed(List<LinkPart> parts) {
     return parts.stream()
         .filter(part -> part.link().communicator().failure().isPresent())
@@ -153,7 +158,10 @@ record Tickets(long moves, long late, long ended, long version, Deadline until) 
     return new long[] {moves, late, ended, version, until.leftNs()};
   }
 
-  /** Returns a mask with a bit for each link that fulfils {@code isSo}. Tests every link. */
+  /**
+   * Returns a mask with a bit for each link that fulfils {@code isSo}. Tests all links, even if one
+   * does not fulfil it.
+   */
   private static long bits(List<LinkPart> parts, Predicate<LinkPart> isSo) {
     long bits = 0;
     for (int i = 0; i < parts.size(); i++) {
@@ -227,7 +235,7 @@ record Tickets(long moves, long late, long ended, long version, Deadline until) 
           parts.forEach(part -> part.handover().ask());
           isOffered =
               await(parts, asking, part -> part.handover().isOffered())
-                  // Senders may wait in a send of another transfer by now.
+                  // By now, senders may wait in a send of another transfer.
                   && (isOne || bits(parts, Tickets::isThere) == all(parts));
         } finally {
           boolean takes = isOffered;
@@ -247,7 +255,10 @@ record Tickets(long moves, long late, long ended, long version, Deadline until) 
         : still(0, ended(parts));
   }
 
-  /** Returns the result if all senders have offered a version that the links {@code taken} took. */
+  /**
+   * Returns the result if all senders have offered a version. {@code taken} is a mask of the links
+   * that took it.
+   */
   private static Tickets offered(List<LinkPart> parts, long taken) {
     long leftNs = parts.stream().mapToLong(part -> part.handover().offeredNs()).min().orElseThrow();
     long first = parts.get(0).handover().offered();

@@ -54,7 +54,7 @@ public record Bootstrap(int devices, List<Group> groups) {
       requireNotNegative("windowBytes of a group", windowBytes);
     }
 
-    /** Returns the rank of the device with index {@code device}; empty if it is not a member. */
+    /** Returns the rank of device {@code device}. Empty if the device is not a member. */
     public OptionalInt rankOf(int device) {
       int rank = members.indexOf(device);
       return rank < 0 ? OptionalInt.empty() : OptionalInt.of(rank);

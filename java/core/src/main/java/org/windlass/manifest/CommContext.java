@@ -13,8 +13,8 @@ import org.windlass.Window;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * A group of a manifest on one of its members. It has the group's communicator and window, and a
- * tensor in the window for each slot. It is valid until its {@link CommContexts} is closed.
+ * A group of a manifest, as one of its members sees it. It has the group's communicator and window,
+ * and a tensor in the window for each slot. It is valid until its {@link CommContexts} is closed.
  */
 public final class CommContext {
   private final Bootstrap bootstrap;

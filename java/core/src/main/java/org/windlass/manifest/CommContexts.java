@@ -16,7 +16,7 @@ import org.windlass.internal.Native;
 
 /**
  * The groups of a manifest on one rank of a communicator, with a {@link CommContext} for each group
- * that has this rank as a member. The rank {@code d} stands for the device with index {@code d}.
+ * that has this rank as a member. Rank {@code d} is the device with index {@code d}.
  *
  * <pre>{@code
  * try (var contexts = manifest.open(comm, HostTensors.of("weights", mine))) {
@@ -128,14 +128,15 @@ public final class CommContexts implements AutoCloseable {
 
   /**
    * Copies each slot of this rank with {@code store_to_host} into its host tensor. The call is
-   * collective over the communicator that opened the manifest. It copies when every rank has called
-   * it, and returns when every rank has copied. It first waits for operations that were submitted
-   * on that communicator or on the groups' communicators. You may call it again.
+   * collective over the communicator that opened the manifest. The call first waits for operations
+   * that were submitted before, on that communicator or on the groups' communicators. No rank
+   * copies before every rank has called, and the call returns when every rank has copied. You may
+   * call it again.
    *
    * @param deadline limit for the whole call
    * @throws WindlassException on every rank, if one of these communicators has failed or the memory
-   *     of a host tensor was closed. Then no rank has written a host tensor. If it fails later, the
-   *     message says which tensors were written.
+   *     of a host tensor was closed. Then no rank has written a host tensor. If the call fails
+   *     later, the message says which tensors were written.
    */
   public void storeToHost(Duration deadline) {
     Deadline until = Deadline.of(deadline);
@@ -150,7 +151,7 @@ public final class CommContexts implements AutoCloseable {
   private void requireStorable(Duration deadline) {
     for (CommContext context : contexts) {
       if (context != null) {
-        // Waits for the operations that were submitted before.
+        // Waits for the operations that were submitted earlier.
         context.communicator().runAsync(group -> {}).await(deadline);
         context.communicator().failure().ifPresent(CommContexts::fail);
       }
@@ -197,7 +198,7 @@ public final class CommContexts implements AutoCloseable {
     close(contexts);
     if (!stored && !failed) {
       throw new InvalidArgumentException(
-          "close: not stored were " + names(stores) + "; call storeToHost() before it");
+          "close: not stored were " + names(stores) + "; call storeToHost() before close");
     }
   }
 

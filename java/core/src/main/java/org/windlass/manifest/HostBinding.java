@@ -19,7 +19,10 @@ import org.windlass.error.InvalidArgumentException;
  * @param what the tensor's name in messages
  */
 record HostBinding(int group, Slot slot, String what, Tensor tensor) {
-  /** A slot that is copied to or from a host tensor; {@code isOwn} if this rank has it. */
+  /**
+   * A slot that is copied to or from a host tensor; {@code isOwn} is true if this rank has the
+   * slot.
+   */
   private record Asking(int group, Slot slot, boolean isOwn) {
     String text(Bootstrap bootstrap) {
       return "slot " + ManifestNames.quoted(slot.name()) + " of " + bootstrap.label(group);
@@ -81,14 +84,15 @@ record HostBinding(int group, Slot slot, String what, Tensor tensor) {
     return asking;
   }
 
-  /** Returns the slots, on any device, that a given tensor is for. Throws if there is none. */
+  /** Returns the slots, on any device, to which {@code given} belongs. Throws if there is none. */
   private static List<Asking> requireAsked(
       Bootstrap bootstrap, List<Asking> asking, HostTensors.Given given) {
     List<Asking> matching =
         asking.stream().filter(slot -> slot.matches(bootstrap, given)).toList();
     if (matching.isEmpty()) {
       throw new InvalidArgumentException(
-          given + " is asked for by no slot: those with load_from_host or store_to_host are "
+          given + " is not asked for by any slot; the slots with load_from_host or store_to_host"
+              + " are "
               + (asking.isEmpty()
                   ? "none"
                   : asking.stream()

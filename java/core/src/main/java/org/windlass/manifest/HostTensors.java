@@ -9,12 +9,12 @@ import org.windlass.Tensor;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * Host tensors of one rank, by the slots that they are loaded into or stored from: {@code
- * HostTensors.of("weights", w).and("fleet", "out", o)}.
+ * Host tensors of one rank. Each belongs to a slot: it is loaded into the slot, or receives the
+ * slot's content: {@code HostTensors.of("weights", w).and("fleet", "out", o)}.
  *
- * <p>A tensor is for the slot of its name that is loaded or stored. If several of the rank's groups
- * have such a slot, name the group as well. A tensor for groups that this rank does not belong to
- * is ignored, so all ranks may pass the same names.
+ * <p>A tensor belongs to the slot with its name that is loaded or stored. If several of the rank's
+ * groups have such a slot, name the group as well. If this rank is not in the group, the tensor is
+ * ignored, so all ranks may pass the same names.
  */
 public final class HostTensors {
   private static final HostTensors NONE = new HostTensors(List.of());
@@ -22,8 +22,8 @@ public final class HostTensors {
   /**
    * One host tensor.
    *
-   * @param group name of the group; null if it is given by {@code index}, or not at all
-   * @param index index of the group; -1 if it is given by name, or not at all
+   * @param group name of the group; null if the caller gave an index or no group
+   * @param index index of the group; -1 if the caller gave a name or no group
    */
   record Given(@Nullable String group, int index, String slot, Tensor tensor) {
     @Override

@@ -150,7 +150,7 @@ final class ManifestJson {
                     + other.get(e.getKey()) + " on " + bName);
   }
 
-  /** Returns what stands at each JSON position. The length of a list follows its elements. */
+  /** Returns the value at each JSON position. The length of a list follows its elements. */
   private static Map<String, Object> byPosition(CommManifest manifest) {
     Map<String, Object> values = new LinkedHashMap<>();
     List<CommGroup> groups = manifest.groups();

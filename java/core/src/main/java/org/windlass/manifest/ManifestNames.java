@@ -19,7 +19,7 @@ final class ManifestNames {
       throw new InvalidArgumentException(what + " is empty");
     }
     if (!JsonText.wellFormed(name)) {
-      throw new InvalidArgumentException(what + " holds half a surrogate pair");
+      throw new InvalidArgumentException(what + " contains an unpaired surrogate");
     }
   }
 

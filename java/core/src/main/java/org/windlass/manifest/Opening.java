@@ -75,7 +75,10 @@ final class Opening {
     bindings = HostBinding.of(bootstrap, communicator.rank(), hosts);
   }
 
-  /** Makes all communicators, then all windows, then loads the slots. All ranks use one order. */
+  /**
+   * Makes all communicators, then all windows, then loads the slots. All ranks do this in the same
+   * order.
+   */
   private void make() {
     try {
       Bootstrap checked = Objects.requireNonNull(bootstrap);
@@ -110,7 +113,9 @@ final class Opening {
     }
   }
 
-  /** Closes everything that was made. Ignores failures, since the caller throws another one. */
+  /**
+   * Closes everything that was made. Ignores failures, since the caller throws an earlier failure.
+   */
   private void leave() {
     for (CommContext context : contexts) {
       if (context != null) {

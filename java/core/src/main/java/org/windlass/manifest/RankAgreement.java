@@ -36,7 +36,7 @@ final class RankAgreement {
    * Runs {@code step} on each rank, and waits until all ranks have run it. The call is collective.
    *
    * @throws WindlassException on every rank, if the step failed on any rank. It is the failure of
-   *     the lowest rank whose failure is not just that another rank aborted.
+   *     the lowest rank that failed for a reason of its own, and not because another rank aborted
    */
   void carryOut(Runnable step) {
     Throwable own = null;
@@ -116,7 +116,7 @@ final class RankAgreement {
                 + "; give all ranks one file"
             : "ranks want slots in different memory: rank 0 in that of " + memory(said[0])
                 + ", rank " + other + " in that of " + memory(said[other])
-                + "; have all call open, or all openOnDevices";
+                + "; call open on all ranks, or openOnDevices on all ranks";
     throw new MismatchException(call + ": " + how, null, "", List.of(0, other));
   }
 

@@ -25,7 +25,7 @@ public record Slot(String name, Extent extent, boolean loadFromHost, boolean sto
     Objects.requireNonNull(extent, "extent");
   }
 
-  /** Returns the size on each rank, in bytes. */
+  /** Returns the slot's size on each rank, in bytes. */
   public long bytes() {
     return extent.bytes();
   }

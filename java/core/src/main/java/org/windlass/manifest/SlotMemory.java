@@ -19,7 +19,10 @@ enum SlotMemory {
 
   private static final long PAGE = 4096;
 
-  /** Throws if the target has no such memory, or this machine with all ranks has too little. */
+  /**
+   * Throws if the target has no such memory, or this machine has too little memory for the windows
+   * of all ranks.
+   */
   void check(Target target, Bootstrap bootstrap) {
     if (this == DEVICES && target != Target.CUDA) {
       throw new UnsupportedException(

@@ -6,25 +6,26 @@ import java.util.Comparator;
 import java.util.List;
 
 /**
- * Divides the sending of one source cell among its members. A cell is the part of a tensor that
- * some ranks, its members, hold; see {@link Grid}. The data to send is laid out as a line, which
- * {@link Shares} cuts into equal shares. The line has what target cells need from the source cell,
- * in row-major order of the target cells. A target cell takes the size of its overlap with the
- * source cell, in elements, times the number of its copies on the line.
+ * Divides the sending of one source cell among its members. A cell is a part of a tensor, and its
+ * members are the ranks that hold it; see {@link Grid}. The data to send is laid out as a line,
+ * which {@link Shares} cuts into equal shares. The line consists of the data that target cells need
+ * from the source cell, in row-major order of the target cells. The length of a target cell on the
+ * line is the size of its overlap with the source cell, in elements, times the number of its copies
+ * on the line.
  *
  * <p>A target cell has one copy for each of its {@link HostGroups}. A copy is not on the line if
  * members copy it to themselves, or if members on its host send it ({@link Nearby}).
  *
- * <p>The methods name a target cell by a number: how many elements of the source cell are in target
- * cells before it. Distances on the line are doubles, because elements times copies may exceed 63
- * bits. All machines round them alike.
+ * <p>The methods identify a target cell by the number of elements of the source cell that are in
+ * earlier target cells. Distances on the line are doubles, because elements times copies may exceed
+ * 63 bits. All machines round doubles alike.
  */
 final class Axis {
   /**
-   * A copy of a target cell's data that is not on the line: it is sent otherwise, or the group does
-   * not exist.
+   * A copy of a target cell's data that is not on the line, because it is sent in another way or
+   * its group does not exist.
    *
-   * @param before number of elements of the source cell in target cells before this one
+   * @param before number of elements of the source cell in earlier target cells
    * @param size number of elements that the target cell has in common with the source cell
    * @param group index of the host group that the copy is for
    */
@@ -72,7 +73,9 @@ final class Axis {
     return width - (holesBefore(cell + 1) - holesBefore(cell));
   }
 
-  /** Returns the groups that copies {@code low} to {@code high}, excluded, of a cell are for. */
+  /**
+   * Returns the host groups for which copies {@code low} to {@code high} (excluded) of a cell are.
+   */
   int[] groups(long cell, int low, int high) {
     int[] found = new int[high - low];
     int hole = holesBefore(cell);
@@ -103,7 +106,7 @@ final class Axis {
   }
 
   /**
-   * Returns the index of the element at {@code place}, the distance from the line's start. Near a
+   * Returns the index of the element at {@code place}, a distance from the line's start. Near a
    * hole, it may be an earlier element of the same target cell.
    */
   long element(double place) {

@@ -17,7 +17,7 @@ import org.windlass.layout.Region;
 /**
  * Routes of one or more tensors that are sent together through one buffer. They have the same
  * source, targets, transport and reduction. If they only contribute to a reduction, they also have
- * the same region. Every rank that takes part in a bucket computes the same one.
+ * the same region. Every rank that takes part in a bucket computes the same bucket.
  */
 public final class Bucket {
   /**
@@ -47,8 +47,8 @@ public final class Bucket {
 
   /**
    * Packs all routes of a transfer into buckets. A bucket holds at most {@link
-   * PlanOptions#bucketBytes}, in which all plans must agree. A route of at least that size gets a
-   * bucket of its own.
+   * PlanOptions#bucketBytes}, which must be the same in all plans. A route of at least that size
+   * gets a bucket of its own.
    *
    * @param plans one for each tensor, in the transfer's order
    * @return the buckets, in the same order on every rank
@@ -81,8 +81,8 @@ public final class Bucket {
   }
 
   /**
-   * Returns the rank that sends the bucket. With {@link Transport#NONE}, no rank sends. It is then
-   * the rank whose tensor another rank reads for a reduction.
+   * Returns the rank that sends the bucket. With {@link Transport#NONE}, no rank sends; then
+   * returns the rank whose tensor another rank reads for a reduction.
    */
   public int source() {
     return entries.get(0).route().source();
@@ -144,7 +144,8 @@ public final class Bucket {
     }
 
     /**
-     * Returns the index of the route's bucket. A route that begins a new one gets the next index.
+     * Returns the index of the route's bucket. A route that does not fit into a bucket begins a new
+     * one, with the next index.
      *
      * @param most largest number of bytes of a bucket
      */

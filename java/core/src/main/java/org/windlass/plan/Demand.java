@@ -2,13 +2,15 @@
 package org.windlass.plan;
 
 /**
- * The data that one target cell needs from one source cell: a region of the tensor, and the number
- * of copies of it. {@link Grid} defines cells. {@link Shares} divides the demands of all target
- * cells among senders. It may cut a region in two, between two indices of one dimension, which are
- * called rows here.
+ * The data that one target cell needs from one source cell: a region of the tensor, and a number of
+ * copies. {@link Grid} defines cells. {@link Shares} divides the demands of all target cells among
+ * senders. It may cut a region in two, between two indices of one dimension, which are called rows
+ * here.
  */
 final class Demand {
-  /** Bits of a cache line. Regions are cut at whole cache lines if that is precise enough. */
+  /**
+   * Bits of a cache line. If the tolerance permits it, regions are cut where a cache line begins.
+   */
   private static final int LINE = 512;
 
   final double start;
@@ -38,7 +40,7 @@ final class Demand {
 
   /**
    * Returns rows {@code from} to {@code to}, excluded, of this region or of another one with the
-   * same extents. {@link Shares#END} is the region's end.
+   * same extents. For {@code to}, {@link Shares#END} means the region's end.
    */
   Overlap[] part(Overlap[] region, long from, long to) {
     if (from == 0 && to == Shares.END) {
@@ -64,7 +66,10 @@ final class Demand {
     return row >= rows ? Shares.END : row;
   }
 
-  /** Chooses which dimension to cut: the outermost in which cuts are precise enough. */
+  /**
+   * Chooses the dimension to cut: the outermost dimension whose rows are small enough for the
+   * tolerance.
+   */
   private void choose(double tolerance, int bits) {
     long inner = size;
     for (int d = 0; d < region.length; d++) {

@@ -12,10 +12,11 @@ import org.windlass.layout.Placement;
 
 /**
  * A layout of a tensor of a given shape. The layout cuts each tensor dimension into cells. Each
- * position in the mesh has one cell in each dimension, and the rank holds the product of these
- * cells. The ranks that hold the same cells are the members of these cells. They hold the same
- * region, or terms of it. A member's number is its index in row-major order of the mesh dimensions
- * that do not shard. The position of member 0 is the base of the cells.
+ * position in the mesh has one cell in each dimension. The rank at that position holds the product
+ * of these cells, which is a region of the tensor. The ranks that hold the same cells are called
+ * their members. Members hold the same region, or with {@code Partial} terms of its values. A
+ * member's number is its index in row-major order of the mesh dimensions that do not shard. The
+ * position of member 0 is called the base of the cells.
  */
 final class Grid {
   /**
@@ -24,7 +25,7 @@ final class Grid {
    * @param cell the number of the cell
    * @param bounds its global half-open intervals in local order: start, end, start, end, ...
    * @param length the sum of the intervals' lengths
-   * @param base the part that this dimension adds to the base of a product of cells
+   * @param base the number that this dimension adds to the base of a product of cells
    */
   record Slab(int cell, long[] bounds, long length, int base) {}
 
@@ -40,10 +41,10 @@ final class Grid {
   private final List<Map<Integer, Slab>> slabs = new ArrayList<>();
   private final int[] strides;
 
-  /** For each mesh dimension its size if it does not shard, otherwise 1. */
+  /** For each mesh dimension: its size if it does not shard, otherwise 1. */
   private final int[] freeSizes;
 
-  /** For each mesh dimension its size if it is {@code Partial}, otherwise 1. */
+  /** For each mesh dimension: its size if it is {@code Partial}, otherwise 1. */
   private final int[] termSizes;
 
   Grid(Layout layout, long[] shape, long[] paddedShape) {
@@ -72,7 +73,9 @@ final class Grid {
     groupSize = terms;
   }
 
-  /** Returns the number of the cell of dimension {@code dim} that a position has. */
+  /**
+   * Returns the number of the cell that the rank at {@code place} holds in dimension {@code dim}.
+   */
   int cell(int dim, int place) {
     Cut cut = cuts[dim];
     int cell = 0;
@@ -113,7 +116,7 @@ final class Grid {
     return member;
   }
 
-  /** Returns the base of the cells that a position has. */
+  /** Returns the base of the cells that the rank at {@code place} holds. */
   int base(int place) {
     return place - offset(memberOf(place));
   }
@@ -122,7 +125,9 @@ final class Grid {
     return mesh.rankAtPlace(base + offset(member));
   }
 
-  /** Returns the distance between a base and {@code member}, the same for all cells. */
+  /**
+   * Returns the distance from a base to its member {@code member}. It is the same for all cells.
+   */
   int offset(int member) {
     int offset = 0;
     int rest = member;
@@ -135,7 +140,7 @@ final class Grid {
     return offset;
   }
 
-  /** Returns the distances between a base and all members. */
+  /** Returns the distances from a base to all its members. */
   int[] offsets() {
     return places(freeSizes);
   }
@@ -149,7 +154,10 @@ final class Grid {
     return places(sizes);
   }
 
-  /** Returns the position of the first term of the value of which a position has a term. */
+  /**
+   * Returns the position of the rank with the first term of the values of which {@code place} holds
+   * a term.
+   */
   int firstTerm(int place) {
     int first = place;
     for (int m = 0; m < strides.length; m++) {

@@ -9,11 +9,11 @@ import java.util.Map;
 
 /**
  * Groups the members of each target cell by the hosts that they live on. The members of a cell are
- * the ranks that hold it; see {@link Grid}. All members need the same data, so data that crosses to
- * a host for one member serves its whole group. If there is only one host, each member is a group
- * of its own.
+ * the ranks that hold it; see {@link Grid}. All members of a cell need the same data. So if the
+ * data is sent to a host for one member, all members on that host can use it. If there is only one
+ * host, each member is a group of its own.
  *
- * <p>Counting the groups of all cells visits each target rank once.
+ * <p>To count the groups of all cells, each target rank is visited once.
  */
 final class HostGroups {
   /**
@@ -90,12 +90,12 @@ final class HostGroups {
     return least < most;
   }
 
-  /** Returns the groups of the target cell that has this base. */
+  /** Returns the groups of the target cell with base {@code base}. */
   Cell of(int base) {
     return cells.computeIfAbsent(base, this::find);
   }
 
-  /** Returns the members of some groups of the target cell that has this base, ascending. */
+  /** Returns the members of some groups of the target cell with base {@code base}, ascending. */
   int[] members(int base, int[] groups) {
     Cell cell = of(base);
     return Arrays.stream(groups)

@@ -9,9 +9,9 @@ import org.windlass.internal.Copies;
 
 /**
  * The bytes that plans move between {@link Hosts} and within them. If several ranks of a host need
- * the same data from another host, it counts once between hosts. It crosses once, and the ranks of
- * the host then share it. In mode {@link TransferMode#STAGED} values cross in the wire dtype. In
- * the other modes a rank reads sources in the source dtype.
+ * the same data from another host, the data crosses once and counts once; the ranks of the host
+ * then share it. In mode {@link TransferMode#STAGED}, values cross in the wire dtype. In the other
+ * modes, a rank reads sources in the source dtype.
  *
  * @param between bytes that cross from one host to another, ordered by source, then target. Data for
  *     several ranks of the target counts once
@@ -81,7 +81,10 @@ public record HostTraffic(List<Traffic.Link> between, List<Within> within) {
           });
     }
 
-    /** Adds the bytes of a route's terms that ranks of host {@code reader} read on other hosts. */
+    /**
+     * Adds the bytes of a route's terms that are on other hosts and that ranks of host {@code
+     * reader} read.
+     */
     private void addTerms(Route route, Hosts hosts, int reader) {
       for (int source : route.sources()) {
         int host = hosts.of(source);

@@ -98,12 +98,13 @@ public final class Hosts {
   public int hostOf(int rank) {
     if (rank < 0 || rank >= known()) {
       throw new InvalidArgumentException(
-          "rank " + rank + " has no host: " + this + " says it of ranks 0 to " + (known() - 1));
+          "rank " + rank + " has no host: " + this + " gives the hosts of ranks 0 to"
+              + " " + (known() - 1));
     }
     return of(rank);
   }
 
-  /** Returns the number n of ranks with known hosts, which are ranks 0 to n - 1. */
+  /** Returns the number n of ranks whose hosts are known. These are ranks 0 to n - 1. */
   int known() {
     return numbers == null ? DeviceMesh.MAX_RANKS : numbers.length;
   }

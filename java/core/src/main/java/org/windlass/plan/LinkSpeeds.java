@@ -25,10 +25,11 @@ import org.windlass.internal.json.JsonText;
  * }</pre>
  *
  * <ul>
- *   <li>The value {@code within} is the speed at which all ranks of a host together receive data.
- *   <li>The value {@code between} is the speed of a host's port. The host sends to all other hosts
- *       at that speed. At the same time it receives from them at that speed.
- *   <li>The list {@code pairs} has pairs of hosts that have their own link from {@code src} to
+ *   <li>The value {@code within} is the speed at which data moves within a host, for all ranks of
+ *       the host together.
+ *   <li>The value {@code between} is the speed of a host's port. At this speed, the host sends to
+ *       all other hosts together. At the same time, it receives from all of them at this speed.
+ *   <li>The list {@code pairs} has the links that are reserved for two hosts, from {@code src} to
  *       {@code dst}. Their traffic does not use the ports.
  *   <li>The unit {@code GBps} is 10^9 bytes per second.
  *   <li>The value {@code us} is the time in microseconds until the first byte arrives. It defaults
@@ -63,10 +64,10 @@ public final class LinkSpeeds {
 
   /**
    * A lower bound for the time of a transfer at these speeds. It assumes that all hosts and links
-   * work at the same time. The slowest of them gives the bound.
+   * work at the same time. The slowest one determines the bound.
    *
    * @param seconds time of the slowest host or link
-   * @param bound description of the slowest one, such as {@code what host 0 sends}
+   * @param bound description of the slowest host or link, such as {@code what host 0 sends}
    */
   public record Prediction(double seconds, String bound) {
     public Prediction {
@@ -116,7 +117,7 @@ public final class LinkSpeeds {
     return new LinkSpeeds(inside, port, links);
   }
 
-  /** A speed in the table. Without {@code us}, its latency depends on other entries. */
+  /** A speed in the table. If it has no {@code us}, its latency comes from another entry. */
   private record Entry(double gigabytes, Optional<Double> microseconds) {
     Speed speed(double otherLatency) {
       return new Speed(gigabytes, microseconds.map(us -> us / 1e6).orElse(otherLatency));
@@ -161,7 +162,8 @@ public final class LinkSpeeds {
         what -> {
           double gigabytes = json.number(what);
           if (gigabytes < LEAST_GIGABYTES) {
-            throw json.bad(what + " is " + gigabytes + "; it is a byte a second, 1e-9, or more");
+            throw json.bad(what + " is " + gigabytes + "; it must be at least 1e-9, which is one"
+                + " byte a second");
           }
           return gigabytes;
         });

@@ -11,7 +11,10 @@ import org.windlass.layout.DeviceMesh;
  * ArithmeticException}.
  */
 final class LinkSums {
-  /** Sums by links. A link is the source times {@link DeviceMesh#MAX_RANKS}, plus the target. */
+  /**
+   * Sums by links. The key of a link is its source times {@link DeviceMesh#MAX_RANKS}, plus its
+   * target.
+   */
   private final Map<Long, long[]> sums = new HashMap<>();
 
   void add(int source, int target, long more) {

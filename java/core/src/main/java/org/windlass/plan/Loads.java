@@ -9,9 +9,15 @@ import java.util.Map;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Native;
 
-/** Splits a bucket into loads. A source stages one load of a bucket in each phase of a run. */
+/**
+ * Splits a bucket into loads. A load is the part of a bucket that its source stages in one phase of
+ * a run.
+ */
 final class Loads {
-  /** Most loads of a bucket, which limits the steps if {@code bucketBytes} is small. */
+  /**
+   * Largest number of loads of a bucket. It limits the number of steps if {@code bucketBytes} is
+   * small.
+   */
   private static final int MOST_LOADS = 4096;
 
   private Loads() {}
@@ -33,7 +39,10 @@ final class Loads {
     }
   }
 
-  /** Throws on all ranks alike if {@code plans} may need more phases than a transfer has. */
+  /**
+   * Throws if {@code plans} may need more phases than a transfer can have. All ranks throw the same
+   * exception.
+   */
   static void requireFew(List<Plan> plans) {
     long loads = 0; // most loads that a rank makes for another rank
     for (Plan plan : plans) {
@@ -48,14 +57,14 @@ final class Loads {
     }
   }
 
-  /** Returns the largest size of a load in bytes if {@code bytes} bytes are split into loads. */
+  /** Returns the largest size of a load, in bytes, for data of {@code bytes} bytes. */
   static long mostBytes(long bytes, Plan plan) {
     return Math.max(plan.options().bucketBytes(), (bytes - 1) / MOST_LOADS + 1);
   }
 
   /**
-   * Splits a bucket into loads of at most {@link #mostBytes}, but at least one element. Wider
-   * elements come first, so that all elements are aligned without gaps.
+   * Splits a bucket into loads of at most {@link #mostBytes}, or of one element if that is larger.
+   * Wider elements come first, so that all elements are aligned without gaps.
    *
    * @param plans the plans of the transfer
    */

@@ -9,8 +9,8 @@ import org.windlass.DType;
 
 /**
  * Plans how members of one source cell send to other ranks on their own hosts; {@link Grid} defines
- * cells and members. If ranks of a host need a part of the cell but do not hold it, the members on
- * that host send it to them. Those members divide the work into equal {@link Shares}.
+ * cells and members. If a rank needs a part of the cell that it does not hold, the members on its
+ * host send that part. These members divide the sending into equal {@link Shares}.
  */
 final class Nearby {
   static final Nearby NONE = new Nearby();
@@ -26,7 +26,7 @@ final class Nearby {
    * The part of the source cell that one rank needs.
    *
    * @param place the rank's position in the target mesh
-   * @param before number of elements of the source cell in target cells before this one
+   * @param before number of elements of the source cell in earlier target cells
    * @param size number of elements that the rank needs
    * @param region the part in each dimension
    */
@@ -39,7 +39,7 @@ final class Nearby {
     return services;
   }
 
-  /** Returns what members send to {@code rank}; empty if no member is on its host. */
+  /** Returns the regions that members send to {@code rank}. Empty if no member is on its host. */
   List<Service> of(int rank) {
     return byTarget.getOrDefault(rank, List.of());
   }
@@ -48,7 +48,7 @@ final class Nearby {
    * Divides the needs of the ranks of one host among the members on that host.
    *
    * @param members the members on that host
-   * @param needs a list for each target cell, with the needs of the ranks that have that cell
+   * @param needs for each target cell, the needs of the ranks that hold it
    * @param cutsSmall see {@link Shares}
    * @param turn selects the member that gets the first share
    */

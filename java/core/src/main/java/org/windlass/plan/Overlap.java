@@ -10,8 +10,8 @@ import org.windlass.internal.Spans;
  */
 final class Overlap {
   /**
-   * Global half-open intervals: start, end, start, end, ... Adjacent intervals are joined. Without
-   * elements, it is the one interval 0, 0.
+   * Global half-open intervals: start, end, start, end, ... Adjacent intervals are joined. An
+   * overlap without elements has the single interval 0, 0.
    */
   final long[] bounds;
 
@@ -28,7 +28,10 @@ final class Overlap {
     this.segments = words.length / 3;
   }
 
-  /** Returns the overlap of two cells, given as intervals: start, end (excluded), start, ... */
+  /**
+   * Returns the overlap of two cells. Each cell is a list of intervals: start, end (excluded),
+   * start, ...
+   */
   static Overlap of(long[] source, long[] target) {
     Spans spans = new Spans();
     long[] words = new long[3];

@@ -17,14 +17,14 @@ import org.windlass.internal.Cut;
  */
 final class Pieces {
   /**
-   * A region of the source, and how the members that hold it share the sending.
+   * A region of the source, and the division of the sending among the members that hold it.
    *
-   * @param base the base of the source cells which together are the region
+   * @param base the base of the source cells that make up the region
    * @param slabs the source cell of each dimension
    * @param size number of elements of the region
    * @param first the member that sends share 0; the members after it send the next shares
-   * @param nearby what members send to ranks of their own hosts
-   * @param axis what members send to all other ranks
+   * @param nearby the data that members send to ranks on their own hosts
+   * @param axis the data that members send to all other ranks
    * @param shares how members divide {@code axis}
    */
   record Piece(
@@ -42,14 +42,17 @@ final class Pieces {
      * Visits a cell.
      *
      * @param base the base of the target cell
-     * @param before number of elements of the piece in target cells before this one
+     * @param before number of elements of the piece in earlier target cells
      * @param size number of elements of the overlap
      * @param region the overlap in each dimension
      */
     void visit(int base, long before, long size, Overlap[] region);
   }
 
-  /** Size of a tensor in bytes from which on regions may be cut, so that members share evenly. */
+  /**
+   * Size of a tensor, in bytes, from which on its regions may be cut, so that members send equal
+   * amounts.
+   */
   private static final long LEAST_EVEN = 1L << 20;
 
   private final Grid source;
@@ -66,7 +69,9 @@ final class Pieces {
   private final Map<Integer, Piece> pieces = new HashMap<>();
   private final List<Map<Long, Overlap>> overlaps = new ArrayList<>();
 
-  /** The last piece without holes. Other pieces of its size have the same axis and shares. */
+  /**
+   * The last piece without holes. All such pieces of the same size have the same axis and shares.
+   */
   private @Nullable Piece plain;
 
   Pieces(Grid source, Grid target, long numel, PlanOptions options, Route.Values values) {
@@ -97,7 +102,7 @@ final class Pieces {
     return known;
   }
 
-  /** Returns the piece that the position {@code place} of the source mesh holds. */
+  /** Returns the piece that the rank at position {@code place} of the source mesh holds. */
   Piece of(int place) {
     int base = source.base(place);
     Piece known = pieces.get(base);
@@ -112,7 +117,7 @@ final class Pieces {
     return known;
   }
 
-  /** Creates the piece of the source cell that has these slabs, one for each dimension. */
+  /** Returns the piece of the source cell with these slabs, one for each dimension. */
   Piece of(Grid.Slab[] slabs) {
     int base = 0;
     long size = 1;
@@ -153,8 +158,8 @@ final class Pieces {
 
   /**
    * Returns the member from which the root of {@link TransferMode#GATHER_BROADCAST} reads source
-   * cells. It is the root itself if it holds them, otherwise a member on its host. If there is
-   * none, the plan's turn selects the member.
+   * cells. If the root holds the cells, it is the root itself; otherwise it is a member on the
+   * root's host. If no member is on that host, the plan's turn selects one.
    */
   private int gatheredFrom(int base) {
     if (base == 0) {
@@ -174,7 +179,7 @@ final class Pieces {
     return groups;
   }
 
-  /** Returns true if all pieces of one size have the same axis, shares and first sender. */
+  /** Returns true if all pieces of the same size have the same axis, shares and first sender. */
   boolean areAlike() {
     return !haveHoles && !gathers;
   }
@@ -190,7 +195,7 @@ final class Pieces {
     return (piece.first + share) % source.members;
   }
 
-  /** Adds to {@code holes} the copies that the piece's senders make locally for themselves. */
+  /** Adds to {@code holes} the copies that the senders of the piece make for themselves. */
   private void addOwnNeeds(Piece piece, List<Axis.Hole> holes) {
     for (int share = 0; share < piece.shares.senders; share++) {
       Nearby.Need need = need(piece, source.rank(piece.base, member(piece, share)));
@@ -205,7 +210,10 @@ final class Pieces {
     return new Axis.Hole(need.before(), need.size(), group);
   }
 
-  /** Makes all target cells have the same number of groups: adds a hole for each lacking group. */
+  /**
+   * Adds a hole for each host group that a target cell lacks, so that all target cells have the
+   * same number of groups.
+   */
   private void addLacking(Piece piece, List<Axis.Hole> holes) {
     walk(
         piece,
@@ -247,7 +255,7 @@ final class Pieces {
      * Visits the target cells whose cells in the first {@code d} dimensions have been chosen.
      *
      * @param base the part of the base from these dimensions
-     * @param before elements of the piece in target cells before the first of these
+     * @param before number of elements of the piece in target cells before the first of these cells
      * @param width product of the overlaps in these dimensions
      */
     void visit(int d, int base, long before, long width) {
@@ -280,7 +288,10 @@ final class Pieces {
     }
   }
 
-  /** Plans what members send to ranks of their own hosts. Adds these copies to {@code holes}. */
+  /**
+   * Plans the data that members send to ranks on their own hosts. Adds these copies to {@code
+   * holes}.
+   */
   private Nearby nearby(Piece piece, List<Axis.Hole> holes) {
     Map<Integer, List<Integer>> membersOfHosts = new TreeMap<>();
     for (int member = 0; member < source.members; member++) {
@@ -314,7 +325,10 @@ final class Pieces {
     return nearby;
   }
 
-  /** Returns what a rank needs of a piece; null if it is not in the target or needs nothing. */
+  /**
+   * Returns the part of a piece that a rank needs. Null if the rank is not in the target or needs
+   * nothing.
+   */
   Nearby.@Nullable Need need(Piece piece, int rank) {
     int place = target.mesh.placeOf(rank);
     if (place < 0) {

@@ -25,36 +25,39 @@ import org.windlass.layout.TensorSpec;
  * shape, dtypes and options. Making a plan needs no communication, and every rank computes the same
  * routes.
  *
- * <p>Every target element is written once, from ranks that hold it. The planner chooses among
- * replicas in this order:
+ * <p>Every target element is written once, with data from ranks that hold it. If several ranks do,
+ * the planner chooses among these replicas in this order:
  *
  * <ol>
  *   <li>The target rank itself.
- *   <li>The replicas on its host. They share the sending to ranks of that host.
+ *   <li>The replicas on the target rank's host. They share the sending to ranks of that host.
  *   <li>All replicas. They share the sending to hosts without a replica.
  * </ol>
  *
  * <p>If several ranks of a host need the same data from another host, one route goes to all of
  * them. Each element then crosses to that host once, as {@link HostTraffic} counts it.
  *
- * <p>For tensors of 1 MiB and more, replicas send equal amounts. These differ by at most one
- * hundredth, unless a single index of a dimension has too much data. Data for another host counts
- * once. To make amounts equal, a region may be cut through one dimension into parts from two
- * replicas. If n replicas would each have at least n times 4 KiB of a region, all of them send a
- * part of it to all its targets. Each part is then read once. Smaller tensors are not cut, so
- * amounts may differ by one region.
+ * <p>For tensors of 1 MiB and more, replicas send equal amounts. The amounts differ by at most one
+ * hundredth, unless the data of a single index of a dimension is larger than that. Data for another
+ * host counts once, whatever number of its ranks need it. To make amounts equal, a region may be
+ * cut through one dimension into parts from two replicas. If each of n replicas would send at least
+ * n times 4 KiB of a region, each sends one part of the region to all its targets. Each part is
+ * then read once. Smaller tensors are not cut, so the amounts may differ by one region.
  *
  * <p>With {@code Partial}, each target gets its values from one group of ranks that together hold
- * all terms. If the target is in such a group, it is that group.
+ * all terms. If the target itself is in such a group, that group is used.
  *
  * <p>A transfer runs these routes. In mode {@link TransferMode#GATHER_BROADCAST} the routes say
  * which rank's elements a target gets; the elements travel through the root.
  *
  * <p>The cost of a query for one rank depends on that rank's routes and not on the size of the
- * mesh. With several hosts, it also visits the host of each target rank.
+ * mesh. If there are several hosts, a query also visits the host of each target rank.
  */
 public final class Plan {
-  /** Version of the planner. It changes whenever equal arguments give other routes. */
+  /**
+   * Version of the planner. It increases with every change that gives other routes for the same
+   * arguments.
+   */
   public static final int VERSION = 3;
 
   private final TensorSpec source;
@@ -217,7 +220,7 @@ public final class Plan {
     return finder().touching(rank);
   }
 
-  /** Returns what {@code rank} does in each of its routes, in the order of {@link #routes}. */
+  /** Returns the part of {@code rank} in each of its routes, in the order of {@link #routes}. */
   public List<Chunk> chunksFor(int rank) {
     List<Route> routes = routesFor(rank);
     List<Chunk> chunks = new ArrayList<>(routes.size());
@@ -232,21 +235,22 @@ public final class Plan {
 
   /**
    * Returns the bytes that a transfer of this plan moves: the sum over all routes. In mode {@link
-   * TransferMode#GATHER_BROADCAST} they are those of the whole tensor, once to the root and once to
-   * each target.
+   * TransferMode#GATHER_BROADCAST}, these are the bytes of the whole tensor, once to the root and
+   * once to each target.
    */
   public Traffic traffic() {
     return Traffic.ofPlans(List.of(this));
   }
 
-  /** Returns the sums of this plan's routes. */
+  /** Returns the totals of this plan's routes. */
   public Totals totals() {
     return Totals.of(List.of(this));
   }
 
   /**
    * Returns the ranks that read the route's terms to reduce them. In mode {@link
-   * TransferMode#STAGED} it is the source, which sends the result. Otherwise they are the targets.
+   * TransferMode#STAGED}, the source reads them and sends the result. In the other modes, the
+   * targets read them.
    */
   List<Integer> readers(Route route) {
     boolean isPacked = options.mode() == TransferMode.STAGED && !route.targets().isEmpty();
@@ -301,7 +305,7 @@ public final class Plan {
    * Returns the bytes of staging buffers that a transfer of only this plan needs, summed over all
    * ranks. In mode {@link TransferMode#DIRECT} the staging buffers hold only data that ranks relay
    * from other hosts to their own. In mode {@link TransferMode#STAGED} several tensors of a
-   * transfer share buckets. Such a transfer needs less than the sum of its plans.
+   * transfer share buckets. Such a transfer needs less than the sum over its plans.
    */
   public long stagingBytes() {
     return stagingBytes(List.of(this));
@@ -360,7 +364,7 @@ public final class Plan {
 
   /**
    * Returns a hash of the plan's arguments and of {@link #VERSION}. Ranks compare it before data
-   * moves. Names of mesh dimensions do not change it.
+   * moves. The hash does not depend on the names of mesh dimensions.
    */
   public long fingerprint() {
     return PlanFingerprint.of(this);

@@ -28,7 +28,7 @@ final class PlanChecks {
     requireCast(wire, to.dtype());
     if (!from.layout().partialOp().stream().allMatch(from.dtype()::canReduce)) {
       throw new UnsupportedException(
-          "partial tensors of " + from.dtype() + " do not reduce by "
+          "partial tensors of " + from.dtype() + " can't be reduced by "
               + from.layout().partialOp().orElseThrow());
     }
     requireHosts(from.layout(), options.hosts());
@@ -50,7 +50,7 @@ final class PlanChecks {
     if (highest >= hosts.known()) {
       throw new InvalidArgumentException(
           "layout " + layout + " has rank " + highest + ", whose host is not known: " + hosts
-              + " say it of ranks 0 to " + (hosts.known() - 1));
+              + " give the hosts of ranks 0 to " + (hosts.known() - 1));
     }
   }
 

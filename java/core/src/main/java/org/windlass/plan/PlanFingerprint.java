@@ -40,8 +40,8 @@ final class PlanFingerprint {
   }
 
   /**
-   * Adds a list of ranks to a hash. Its negated length comes first, which is no rank. So lists that
-   * follow one another can't be mistaken for other lists.
+   * Adds a list of ranks to a hash. The negated length comes first. Since no rank is negative, it
+   * marks the start of a list, and two sequences of different lists have different hash inputs.
    */
   private static void add(Fingerprint fingerprint, List<Integer> numbers) {
     fingerprint.add(-numbers.size());

@@ -90,7 +90,7 @@ final class PlanJson {
                 hosts.find().or(() -> ranksPerHost.find().map(Hosts::ofEach)).orElse(Hosts.one())));
     if (!fingerprint.get().equals(hex(plan.fingerprint()))) {
       throw json.bad(
-          "fingerprint is " + fingerprint.get() + ", but what stands here plans to "
+          "fingerprint is " + fingerprint.get() + ", but the plan here has "
               + hex(plan.fingerprint())
               + "; it was changed, or another version of Windlass wrote it: plan again");
     }

@@ -8,13 +8,13 @@ import org.windlass.error.InvalidArgumentException;
  * The options of a plan beyond layouts, shape and dtypes. All ranks must use the same options.
  *
  * @param mode how bytes get from sources to targets
- * @param bucketBytes the most bytes of a bucket. A route of at least that size gets a bucket of its
- *     own, so 1 means one route in each bucket.
- * @param turn a number, 0 or more, that selects the replica which sends the first part. With
- *     different numbers, several tensors of few regions are not all sent by the first replica. A
+ * @param bucketBytes largest size of a bucket, in bytes. A route of at least that size gets a
+ *     bucket of its own, so 1 means one route in each bucket.
+ * @param turn a number, 0 or more, that selects the replica which sends the first part. Different
+ *     numbers for different tensors prevent that the first replica sends all small tensors. A
  *     transfer passes each tensor's index.
- * @param hosts the hosts that ranks live on. A rank reads from a replica on its own host if there
- *     is one. Data that several ranks of a host need from other hosts crosses once.
+ * @param hosts the hosts that ranks live on. If there is a replica on a rank's own host, the rank
+ *     reads from it. Data that several ranks of a host need from other hosts crosses once.
  */
 public record PlanOptions(TransferMode mode, long bucketBytes, int turn, Hosts hosts) {
   /** Default of {@link #bucketBytes}: 16 MiB. */

@@ -9,9 +9,9 @@ import java.util.Map;
 
 /**
  * Chooses the relays of data that crosses between hosts. If several targets of a route live on one
- * host and the data comes from another host, one of them reads it. That relay copies the data into
- * its staging buffer, from where the others read it. A different target relays each part of a
- * route, so that each relays about as much.
+ * host and the data comes from another host, one of these targets, the relay, reads the data into
+ * its staging buffer. The others read it from there. The parts of a route have different relays, so
+ * that all targets relay about the same amount.
  */
 final class Relays {
   private Relays() {}
@@ -69,7 +69,7 @@ final class Relays {
 
   /**
    * Returns the rank from which target {@code rank} copies the whole tensor in mode {@link
-   * TransferMode#GATHER_BROADCAST}: the root or a relay.
+   * TransferMode#GATHER_BROADCAST}: this is the root or a relay.
    */
   static int giverOfWhole(Plan plan, int root, int rank) {
     Hosts hosts = plan.options().hosts();

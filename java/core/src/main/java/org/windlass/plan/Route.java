@@ -10,9 +10,9 @@ import org.windlass.layout.Region;
 
 /**
  * One region of one tensor, with the ranks that move it: a source rank, and the ranks that receive
- * it from there. The {@link #sources} hold the region, or with {@code Partial} the terms that are
- * reduced to it. It is at the same local coordinates on all of them. The {@link #targets} write it
- * at the same local coordinates.
+ * the region from it. The {@link #sources} hold the region or, with {@code Partial}, the terms
+ * whose reduction is the region. It has the same local coordinates on all of them. The {@link
+ * #targets} write it at the same local coordinates.
  */
 public final class Route {
   private final int source;
@@ -52,16 +52,16 @@ public final class Route {
   }
 
   /**
-   * Returns this route as {@code rank} takes part in it: another rank sends, and {@code rank} only
-   * holds a term that is read for the reduction.
+   * Returns this route for {@code rank} if another rank sends, and {@code rank} only holds a term
+   * that is read for the reduction.
    */
   Route reduceOnly(int rank) {
     return new Route(rank, terms, List.of(), overlaps, values);
   }
 
   /**
-   * Returns the rank that sends the region. With {@link Transport#NONE}, no rank sends. It is then
-   * the rank whose tensor another rank reads for the reduction.
+   * Returns the rank that sends the region. With {@link Transport#NONE}, no rank sends; then
+   * returns the rank whose tensor another rank reads for the reduction.
    */
   public int source() {
     return source;
@@ -77,9 +77,9 @@ public final class Route {
   }
 
   /**
-   * Returns the ranks whose local tensors give the region's values. With {@code Partial} they are
-   * all ranks of a group, in the order in which their terms are reduced. Otherwise it is only the
-   * source.
+   * Returns the ranks whose local tensors give the region's values. With {@code Partial}, these are
+   * all ranks of a group, in the order in which their terms are reduced. Otherwise, the source is
+   * the only one.
    */
   public List<Integer> sources() {
     return terms.isEmpty() ? List.of(source) : terms;
@@ -114,7 +114,7 @@ public final class Route {
     return values.wire().bytesOf(numel);
   }
 
-  /** Returns the bytes that one reduction reads from ranks other than the source. */
+  /** Returns the number of bytes that one reduction reads from ranks other than the source. */
   public long reduceBytes() {
     return (sources().size() - 1) * termBytes();
   }

@@ -14,9 +14,9 @@ import org.windlass.internal.Cut;
 
 /**
  * Finds routes by interval arithmetic, one tensor dimension at a time. The search for a rank starts
- * at its own cells, see {@link Grid}. It visits the overlapping cells of the other layout in order,
- * each by a binary search. The cost therefore depends on the number of routes and not on the size
- * of the mesh, except for these visits:
+ * at the cells that it holds; see {@link Grid}. It then visits the overlapping cells of the other
+ * layout in order, and finds each by a binary search. So the cost depends on the number of routes
+ * and not on the size of the mesh, except for these visits:
  *
  * <ul>
  *   <li>If the meshes overlap, each member of a source cell is visited once for that cell.
@@ -36,7 +36,7 @@ final class RouteFinder {
   /** Cache of the ranks that hold the terms of a value, by the position of the first term. */
   private final Map<Integer, List<Integer>> terms = new HashMap<>();
 
-  /** The last list of consecutive members. Routes with the same targets share it. */
+  /** The last list of consecutive members. Routes with the same targets share this list. */
   private @Nullable Members last;
 
   /**
@@ -44,8 +44,9 @@ final class RouteFinder {
    *
    * @param slab the source cell
    * @param overlap the overlap of both cells
-   * @param before number of elements of the source cell in target cells before that one
-   * @param kind a number that overlaps share if they are whole source cells of one length
+   * @param before number of elements of the source cell in earlier target cells
+   * @param kind a number; overlaps that are whole source cells of the same length have the same
+   *     number
    */
   private record SlabOverlap(Grid.Slab slab, Overlap overlap, long before, int kind) {}
 
@@ -119,7 +120,7 @@ final class RouteFinder {
 
   /**
    * Adds the routes that the member at {@code place} sends: first to itself, then to ranks on its
-   * host, then to all others. Each of the three is in the order of target cells.
+   * host, then to all others. Each of these three groups is in the order of target cells.
    */
   private void addOwned(Pieces.Piece piece, int place, List<Route> routes) {
     int member = source.memberOf(place);
@@ -173,18 +174,18 @@ final class RouteFinder {
 
     final int member;
 
-    /** The rank's position in the source mesh; -1 if it is not there. */
+    /** The rank's position in the source mesh; -1 if it is not in that mesh. */
     final int ownPlace;
 
     final SlabOverlap[][] overlaps;
 
-    /** For each dimension, the number of kinds of overlaps. */
+    /** For each dimension, the number of different kinds of overlaps. */
     final int[] kinds;
 
-    /** The element of {@link #overlaps} in each dimension that is being visited. */
+    /** For each dimension, the element of {@link #overlaps} that is being visited. */
     final SlabOverlap[] found;
 
-    /** Cache of what ranks send of a region, by the kinds of its overlaps. */
+    /** Cache of the parts of a region that ranks send, by the kinds of the region's overlaps. */
     final Map<Integer, List<Part>> partsByKind = new HashMap<>();
 
     final List<Route> routes = new ArrayList<>();
@@ -241,7 +242,9 @@ final class RouteFinder {
       }
     }
 
-    /** Returns what ranks of other hosts send of a region. Adds the routes from this host. */
+    /**
+     * Returns the parts of a region that ranks of other hosts send. Adds the routes from this host.
+     */
     private List<Part> parts(Overlap[] region) {
       Grid.Slab[] slabs = new Grid.Slab[found.length];
       for (int d = 0; d < slabs.length; d++) {
@@ -319,7 +322,7 @@ final class RouteFinder {
    * Returns the ranks that get copies {@code low} to {@code high}, excluded, of a target cell's
    * data.
    *
-   * @param before number of elements of the source region in target cells before this one
+   * @param before number of elements of the source region in earlier target cells
    * @param base the base of the target cell
    */
   private List<Integer> targets(Pieces.Piece piece, long before, int base, int low, int high) {
@@ -347,8 +350,8 @@ final class RouteFinder {
   }
 
   /**
-   * Returns the ranks whose terms a route from a position reduces; empty without {@code Partial}.
-   * Routes with the same ranks share one list.
+   * Returns the ranks whose terms a route from position {@code place} reduces. Empty without {@code
+   * Partial}. Routes with the same ranks share one list.
    */
   private List<Integer> terms(int place) {
     if (source.groupSize == 1) {
@@ -360,7 +363,7 @@ final class RouteFinder {
             Arrays.stream(source.terms(first)).map(source.mesh::rankAtPlace).boxed().toList());
   }
 
-  /** The ranks of some members of a target cell: those in a list, or consecutive ones. */
+  /** The ranks of some members of a target cell. The members are listed or consecutive. */
   private static final class Members extends AbstractList<Integer> {
     private final Grid grid;
     private final int base;

@@ -15,13 +15,13 @@ import org.windlass.internal.Steps;
 import org.windlass.internal.Steps.Place;
 
 /**
- * Makes the steps that one rank runs in a transfer. A step runs in a phase of the run. A rank
- * stages data by writing it into its staging buffer. Data that is staged in one phase is read in
- * the next. Each rank makes its own schedule.
+ * Makes the steps that one rank runs in a transfer. Each step runs in one phase of the run. A rank
+ * stages data: it writes the data into its staging buffer. Data that is staged in one phase is read
+ * in the next phase. Each rank makes only its own schedule.
  *
- * <p>A rank numbers the boxes that it stages. A reader numbers the boxes that a certain rank stages
- * for it. Both numberings follow the order of buckets, then of tensors, which is the same on all
- * ranks.
+ * <p>A rank numbers the boxes that it stages. For each other rank, a reader numbers the boxes that
+ * this other rank stages for it. Both numberings follow the order of buckets, then of tensors. This
+ * order is the same on all ranks.
  */
 final class Schedule {
   private static final int LINE = 64;
@@ -31,15 +31,15 @@ final class Schedule {
   private final Steps steps;
 
   /**
-   * Number of bytes that this rank stages in each phase, so far. Even phases use one half of the
-   * staging buffer, odd phases the other. A half is as large as its largest phase.
+   * Number of bytes that this rank has staged so far in each phase. Even phases use one half of the
+   * staging buffer, odd phases the other half. The size of a half is that of its largest phase.
    */
   private long[] staged = new long[16];
 
   private int boxes;
   private final Map<Integer, Integer> read = new HashMap<>();
 
-  /** For each source, the phases of its next loads that ranks of this host relay to others. */
+  /** For each source, the phases of its next loads that ranks of this host relay to other ranks. */
   private final Map<Integer, Iterator<Integer>> relayedPhases = new HashMap<>();
 
   private Schedule(List<Plan> plans, int rank, Steps steps) {
@@ -50,7 +50,7 @@ final class Schedule {
       Hosts hosts = plan.options().hosts();
       if (!hosts.equals(plans.get(0).options().hosts())) {
         throw new InvalidArgumentException(
-            "plans of one transfer know other hosts: " + plans.get(0).options().hosts()
+            "plans of one transfer have different hosts: " + plans.get(0).options().hosts()
                 + ", and " + hosts);
       }
     }
@@ -78,7 +78,7 @@ final class Schedule {
   // ---- direct
 
   /**
-   * A part of a route that crosses to this rank's host once, for several ranks there.
+   * A part of a route that crosses to this rank's host once and is for several ranks on that host.
    *
    * @param relay rank that reads the part from the other host
    * @param sharing ranks of this host that get the part, including the relay
@@ -109,8 +109,8 @@ final class Schedule {
   }
 
   /**
-   * Divides a route into parts, chooses a relay for each, and appends them to {@code relayed}. The
-   * parts are no larger than {@link Loads#mostBytes}.
+   * Divides a route into parts, chooses a relay for each part, and appends the parts to {@code
+   * relayed}. The parts are no larger than {@link Loads#mostBytes}.
    *
    * @param tensor index of the tensor in the transfer
    * @param sharing targets of the route on this rank's host
@@ -200,8 +200,8 @@ final class Schedule {
 
   /**
    * Adds the steps that copy a bucket from another rank's staging buffer to this rank's targets. If
-   * several targets on this host need it, one of them, the relay, copies it to its own staging
-   * buffer, and all copy from there.
+   * several targets on this host need the bucket, one of them, the relay, copies it to its own
+   * staging buffer, and all of them copy it from there.
    */
   private void take(Bucket bucket, List<List<Piece>> loads) {
     int source = bucket.source();
@@ -254,7 +254,10 @@ final class Schedule {
     return phases;
   }
 
-  /** Adds the steps that stage a load. The bucket has {@code part} pieces before the load. */
+  /**
+   * Adds the steps that stage a load. {@code part} is the number of pieces in the bucket before the
+   * load.
+   */
   private void prepare(int phase, List<Piece> load, int part) {
     long offset = reserve(phase, load.stream().mapToLong(Piece::bytes).sum());
     for (Piece piece : load) {
@@ -355,7 +358,7 @@ final class Schedule {
   }
 
   /**
-   * Adds a step that reserves a box in the staging buffer. Returns the box's number for a write.
+   * Adds a step that reserves a box in the staging buffer. A write names the box by the result.
    */
   private int stage(int phase, DType dtype, long[] shape, long offset, List<Integer> readers) {
     steps.stage(phase, dtype.code(), shape, offset, readers);

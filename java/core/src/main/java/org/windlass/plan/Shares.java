@@ -4,30 +4,33 @@ package org.windlass.plan;
 import org.windlass.DType;
 
 /**
- * Divides the sending of data among the ranks that hold it. The data is laid out as a line, which
- * is divided into equal shares, one for each sender. If a sender's share ends inside a region, the
- * region is cut. With n senders there are at most n - 1 cuts. Shares differ by at most one
- * hundredth, unless a single row of a region is larger than that.
+ * Divides the sending of data among the ranks that hold the data. The data is laid out as a line,
+ * which is divided into equal shares, one for each sender. If a sender's share ends inside a
+ * region, the region is cut at that point. With n senders there are at most n - 1 cuts. Shares
+ * differ by at most one hundredth, unless a single row of a region is larger.
  *
  * <p>Usually the copies of a region lie one after the other on the line. A target gets its copy
  * from one sender or from two. Copies of small tensors are not cut: the sender in whose share a
- * copy begins sends all of it. If each sender's part of a region is large enough to be worth a read
- * of its own, all copies lie side by side instead. Each part then goes to all targets of the
- * region.
+ * copy begins sends all of it. If each sender's part of a region is large enough for a separate
+ * read, all copies of the region lie side by side instead. Each part then goes to all targets of
+ * the region.
  */
 final class Shares {
-  /** Value that means the end of a region, in place of the number of a row. */
+  /** Row number that means the end of a region. */
   static final long END = Long.MAX_VALUE;
 
-  /** Copies lie side by side if there are this many wire bytes, times the number of senders. */
+  /**
+   * Copies lie side by side if a region has at least this number of wire bytes, times the number of
+   * senders.
+   */
   private static final long LEAST_SLICE = 4L << 10;
 
   /** Largest error of each end of a share, as a fraction of the share. */
   private static final double TOLERANCE = 1 / 200.0;
 
   /**
-   * Receives what a sender sends of a {@link Demand}: rows {@code from} to {@code to}, excluded, of
-   * copies {@code lowCopy} to {@code highCopy}, excluded.
+   * Receives the part of a {@link Demand} that one sender sends: rows {@code from} to {@code to},
+   * excluded, of copies {@code lowCopy} to {@code highCopy}, excluded.
    */
   interface Sink {
     void add(int share, int lowCopy, int highCopy, long from, long to);
@@ -53,7 +56,7 @@ final class Shares {
     this.tolerance = total / senders * TOLERANCE;
     this.bits = wire.bits();
     long each = elements / senders;
-    // Rounded down to whole bytes, which smaller elements need not fill.
+    // This rounds down to whole bytes. Elements smaller than a byte need not fill the last byte.
     long bytes = each / 8 * wire.bits() + each % 8 * wire.bits() / 8;
     this.isSideBySide = bytes >= LEAST_SLICE * senders;
     this.cuts = cutsSmall || isSideBySide;
@@ -75,7 +78,7 @@ final class Shares {
     return share;
   }
 
-  /** Calls {@code sink} with what all senders send of a demand to copy {@code copy}. */
+  /** Calls {@code sink} for each part that any sender sends of copy {@code copy} of a demand. */
   void into(Demand demand, int copy, Sink sink) {
     int block = copy / width(demand);
     double start = begin(demand, block);
@@ -92,7 +95,10 @@ final class Shares {
     } while (start(++share) < end);
   }
 
-  /** Calls {@code sink} with what sender {@code share} sends of a demand, in the line's order. */
+  /**
+   * Calls {@code sink} for each part of a demand that sender {@code share} sends, in the line's
+   * order.
+   */
   void of(int share, Demand demand, Sink sink) {
     int width = width(demand);
     double start = start(share);
@@ -120,7 +126,7 @@ final class Shares {
     }
   }
 
-  /** Returns the number of copies that lie side by side, in one block of the line. */
+  /** Returns the number of copies that lie side by side and form one block of the line. */
   private int width(Demand demand) {
     return isSideBySide ? Math.max(1, demand.copies) : 1;
   }
@@ -130,7 +136,7 @@ final class Shares {
     return demand.start + (double) demand.size * width(demand) * block;
   }
 
-  /** Returns the first block whose {@link #cut} at {@code place} is row {@code most} or less. */
+  /** Returns the first block whose {@link #cut} at {@code place} is at most row {@code most}. */
   private int first(double place, Demand demand, long most) {
     int blocks = demand.copies / width(demand);
     double guess = (place - demand.start) / ((double) demand.size * width(demand));

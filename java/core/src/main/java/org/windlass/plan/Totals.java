@@ -7,12 +7,12 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
 
 /**
- * The sums of one or more plans. They are computed in one pass that stores no route, so they suit
- * plans of many ranks.
+ * The totals of one or more plans. They are computed in one pass that stores no routes, so plans
+ * may have many ranks.
  *
  * @param sentBytes wire bytes between different ranks
  * @param localBytes wire bytes from ranks to themselves
- * @param reduceBytes bytes of terms that ranks read on other ranks
+ * @param reduceBytes bytes of {@code Partial} terms that ranks read on other ranks
  * @param buckets number of buckets that {@link Bucket#pack} makes
  * @param hosts bytes between hosts and within them
  */
@@ -70,7 +70,10 @@ public record Totals(
     private long local;
     private long reduced;
 
-    /** Adds routes. Their bytes count, except in mode {@link TransferMode#GATHER_BROADCAST}. */
+    /**
+     * Adds routes to the totals. In mode {@link TransferMode#GATHER_BROADCAST}, their bytes don't
+     * count.
+     */
     void add(Plan plan, List<Route> routes) {
       for (Route route : routes) {
         packing.place(route, plan.options().bucketBytes());

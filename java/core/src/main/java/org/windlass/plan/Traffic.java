@@ -8,12 +8,12 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.Copies;
 
 /**
- * The bytes that plans move, by links. {@link Totals} has their sums.
+ * The bytes that plans move, for each link. {@link Totals} has their sums.
  *
  * @param links wire bytes between every two ranks that exchange any, ordered by source, then target
- * @param reads bytes of terms that ranks read on other ranks to reduce {@code Partial}. They are in
- *     the source's dtype, ordered by the rank that holds them, then by the reader. A sender's own
- *     term is not among them, since {@code links} has the result.
+ * @param reads bytes of terms that ranks read on other ranks to reduce {@code Partial}. Terms are
+ *     in the source's dtype. They are ordered by the rank that holds them, then by the rank that
+ *     reads them. A sender's own term does not count here, since {@code links} contains the result
  */
 public record Traffic(List<Link> links, List<Link> reads) {
   public Traffic {

@@ -15,8 +15,8 @@ public enum TransferMode {
    *
    * <p>If several targets live on one host and read from another host, one of them relays the data.
    * It copies the data in the wire dtype into its staging buffer, from where the others read it.
-   * The staging buffer holds two parts of the relayed data. A part is at most {@link
-   * PlanOptions#bucketBytes}, or one 4,096th of the relayed bytes if that is more. Other data does
+   * The staging buffer holds two parts of the relayed data. The size of a part is at most {@link
+   * PlanOptions#bucketBytes}, or 1/4,096 of the relayed bytes if this is larger. Other data does
    * not use staging buffers.
    */
   DIRECT,
@@ -26,9 +26,10 @@ public enum TransferMode {
    * source prepares the next one.
    *
    * <p>For each rank that it sends to, a rank's staging buffer holds at most two buckets of {@link
-   * PlanOptions#bucketBytes}. A larger bucket is a single route, which is split into pieces. A
-   * piece has that size, or one 4,096th of the bucket if that is more, and at least one element.
-   * Data that stays within a rank does not use a staging buffer.
+   * PlanOptions#bucketBytes}. A larger bucket consists of a single route, which is split into
+   * pieces. The size of a piece is {@link PlanOptions#bucketBytes}, or 1/4,096 of the bucket if
+   * this is larger, and at least one element. Data that stays within a rank does not use a staging
+   * buffer.
    */
   STAGED,
   /**

@@ -9,6 +9,8 @@ public enum Transport {
   BROADCAST,
   /** The rank copies from its own source to its own target. */
   LOCAL,
-  /** The rank sends nothing. Another rank reads its tensor, and sends the reduced result. */
+  /**
+   * This rank sends nothing. Another rank reads this rank's tensor, and sends the reduced result.
+   */
   NONE
 }

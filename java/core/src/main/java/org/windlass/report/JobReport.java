@@ -14,7 +14,8 @@ import org.windlass.internal.Ranges;
  * Reports the state of the ranks in a job's communicators, as {@link RunningJob} sees them from
  * outside the job. {@link #toString} has a table for each communicator.
  *
- * @param communicators the job's communicators, the oldest first; empty if the job has not begun
+ * @param communicators the job's communicators, the oldest one first; empty if the job has not
+ *     begun
  * @param isOver true if all ranks on this host are closed, or their processes have ended, and the
  *     job has made no new communicator since
  */

@@ -17,22 +17,22 @@ import org.windlass.internal.Structs;
 
 /**
  * Counts the work of one kernel in this process, in all its runs. Only the checked targets {@code
- * a2a3sim} and {@code a5sim} count. Cycles are estimates from rates that the target states; they
- * were not measured on a device. The counts of an operation are added once all ranks of this
- * process have left it.
+ * a2a3sim} and {@code a5sim} count. Cycles are estimates from the rates of the target's
+ * description; they were not measured on a device. The counts of an operation are added once all
+ * ranks of this process have completed it.
  *
  * @param kernel a name such as {@code all-reduce}; for a {@link org.windlass.kernel.KernelLibrary},
  *     {@code launch of ring_shift}
  * @param runs number of runs by ranks: an operation of 4 ranks counts 4
- * @param cores number of cores that ran it, summed over all runs
- * @param cycles cycles summed over these cores, each until its last engine is done
+ * @param cores number of cores that ran the kernel, summed over all runs
+ * @param cycles cycles until a core's last engine is done, summed over these cores
  * @param overlapCycles cycles in which a core's loads and its stores were both busy, summed over
  *     the cores
  * @param flags number of flags that kernels set for synchronization between engines
  * @param barriers number of barriers over all engines of a core
  * @param notifies number of notifications of signals
- * @param bufferBytes bytes of on-core memory up to the end of the highest tile: the maximum of all
- *     cores
+ * @param bufferBytes on-core memory, in bytes, up to the end of the highest tile; the maximum over
+ *     all cores
  * @param engines the work of each engine
  */
 public record KernelProfile(
@@ -101,8 +101,8 @@ public record KernelProfile(
   /**
    * Returns the engines' work since {@link #start} as JSON for the trace viewers of Chrome and
    * Perfetto. Each rank is a process, and each engine of its cores is a thread. A cycle is shown as
-   * a microsecond, and operations follow one another. An operation of only one rank, such as a put,
-   * is shown at rank 0.
+   * a microsecond, and operations follow one another. A one-sided operation, such as a put, is
+   * shown at rank 0.
    *
    * @throws UnsupportedException if the target of this process counts nothing
    */

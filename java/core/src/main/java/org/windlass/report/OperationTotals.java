@@ -10,8 +10,8 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
 /**
- * Sums over the operations of one kind that a rank has ended since its communicator was made. See
- * {@link org.windlass.Communicator#totals}.
+ * Totals of the operations of one kind that a rank has completed since its communicator was made.
+ * See {@link org.windlass.Communicator#totals}.
  *
  * @param operation a name such as {@code all-to-all}
  * @param calls number of operations, failed ones included

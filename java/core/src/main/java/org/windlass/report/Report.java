@@ -21,8 +21,8 @@ import org.windlass.internal.report.RankLook;
 
 /**
  * Reports the state of every rank of a communicator; see {@link org.windlass.Communicator#report}.
- * Ranks continue while the report is made, so the states of two ranks may differ in age by some
- * microseconds. {@link #toString} is a table with a row for each rank.
+ * Ranks continue while the report is made, so the states of two ranks may be from moments that are
+ * some microseconds apart. {@link #toString} is a table with a row for each rank.
  *
  * @param ranks the ranks, in rank order
  * @param failure the failure that ended the communicator; empty while it is alive
@@ -32,7 +32,7 @@ import org.windlass.internal.report.RankLook;
  *     access, it is {@code not yet: ...}
  */
 public record Report(List<Rank> ranks, Optional<WindlassException> failure, String peerMemory) {
-  /** Most awaited ranks that a line of the table names. */
+  /** Largest number of awaited ranks that a line of the table names. */
   private static final int NAMED = 4;
 
   public Report {
@@ -42,7 +42,7 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
     for (int i = 0; i < ranks.size(); i++) {
       if (ranks.get(i).rank() != i) {
         throw new InvalidArgumentException(
-            "ranks[" + i + "] is of rank " + ranks.get(i).rank() + "; they stand in rank order");
+            "ranks[" + i + "] is of rank " + ranks.get(i).rank() + "; they must be in rank order");
       }
     }
   }
@@ -51,11 +51,11 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
   public enum ProcessState {
     /** The process runs, or can run. */
     RUNS,
-    /** The process was stopped by a signal such as SIGSTOP, or by a debugger. */
+    /** The process was stopped by a signal such as SIGSTOP or by a debugger. */
     STOPPED,
     /**
      * The process ended, even if its parent has not waited for it yet. A process on another host
-     * also counts as ended if that host was silent or accepted no connection.
+     * also counts as ended if that host was silent for too long or accepted no connection.
      */
     ENDED,
     /**
@@ -99,20 +99,22 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
 
   /**
    * The state of one rank. For a rank on another host, {@code recent} has only the operations that
-   * it has entered, with the time since this host learned of each. This host does not know the
-   * other details of such an operation, such as its duration, size or awaited ranks.
+   * the rank has entered, with the time since this host got the report of each. Other details of
+   * these operations, such as duration, size or awaited ranks, are not known on this host.
    *
    * @param rank the rank
    * @param host the number of its host, from 0
-   * @param elsewhere whether it is on another host than the one that made this report
-   * @param process its process; empty if all ranks are in one process, or if it has not joined yet
+   * @param elsewhere whether it is on another host than the process that made this report
+   * @param process its process; empty if all ranks are in one process, or if the rank has not
+   *     joined yet
    * @param closed whether its communicator is closed
-   * @param waitsFor the ranks for which it waits in its current operation. Outside of operations,
-   *     the first rank that has not received its asynchronous sends
-   * @param contested how often one of its waits found another thread busy on its core
-   * @param item the piece of an operation's work that it runs, such as {@code item 3 of rank 0,
-   *     phase 1}. In a large operation, ranks also run pieces of other ranks
-   * @param recent its last calls, at most 64, newest first
+   * @param waitsFor the ranks for which it waits in its current operation. If it is in no
+   *     operation, the first rank that has not received one of its asynchronous sends
+   * @param contested number of times that one of its waits found another thread busy on the rank's
+   *     core
+   * @param item the piece of an operation's work that the rank runs now, such as {@code item 3 of
+   *     rank 0, phase 1}. In a large operation, ranks also run pieces of other ranks
+   * @param recent its last operations, at most 64, newest first
    */
   public record Rank(
       int rank,
@@ -153,15 +155,15 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
    * One operation of one rank.
    *
    * @param sequence its sequence number, the same on all ranks. An uncounted operation has the
-   *     number of the last counted one before it
+   *     number of the last counted operation before it
    * @param operation a name such as {@code all-to-all}
    * @param algorithm the algorithm that it uses; empty if the operation has only one
    * @param text the operation with a description of its data
    * @param uncounted whether it has no sequence number of its own. This holds for put, get, notify
    *     and wait, which only one rank calls, and for shrink, which follows a failure
-   * @param bytes the number of bytes between this rank and one peer, as {@code windlass bench}
-   *     counts them. If that differs between peers, the bytes that the rank sends in total. For a
-   *     transfer, the bytes written to the rank
+   * @param bytes for a transfer, the number of bytes written to the rank. For another operation,
+   *     the number of bytes between this rank and one peer, as {@code windlass bench} counts them;
+   *     if peers have different numbers, the total that the rank sends
    * @param inside whether it is in progress
    * @param failure why it failed; empty if it is in progress or has succeeded
    * @param since time since the rank entered it
@@ -252,9 +254,9 @@ public record Report(List<Rank> ranks, Optional<WindlassException> failure, Stri
   }
 
   /**
-   * Returns the ranks for which {@code rank} waits. If the native side reports several, these are
-   * the ranks that have not entered the operation. If all have entered it, these are the ranks that
-   * do not wait themselves.
+   * Returns the ranks for which {@code rank} waits. If the native side reports that there are
+   * several, returns the ranks that have not entered the operation. If all ranks have entered it,
+   * returns the ranks that do not wait themselves.
    */
   private static List<Integer> waitsFor(int rank, List<RankLook> looks) {
     RankLook own = looks.get(rank);

@@ -40,8 +40,9 @@ import org.windlass.internal.store.Token;
 
 /**
  * Observes a job that runs in several processes on this host. The observer only reads the memory
- * that the processes share, as their user or root may. So it delays no rank, and sees ranks that
- * hang, are stopped or have ended. For ranks on other hosts, it sees what this host knows.
+ * that the processes share, so only their user or root can observe a job. Therefore it delays no
+ * rank, and also sees ranks that hang, are stopped or have ended. Of ranks on other hosts, it sees
+ * the data that this host has received.
  *
  * <pre>{@code
  * try (var job = RunningJob.at("127.0.0.1:29500", System.getenv(), ofSeconds(10))) {
@@ -66,12 +67,14 @@ public final class RunningJob implements AutoCloseable {
   /** True once {@link #processes} has all processes of the job's first communicator. */
   private boolean isComplete;
 
-  /** Start of the time without an open communicator; 0 while a process has one. */
+  /**
+   * Time at which the job was first seen without an open communicator; 0 while a process has one.
+   */
   private long idleSinceNs;
 
   private final Observed observed = new Observed();
 
-  /** The open communicators, which are closed even if the program never closes the observer. */
+  /** The open communicators. They are closed even if the program never closes the observer. */
   private static final class Observed extends Leaks.Resource {
     /** Communicators by their ids, in the order in which they were found. */
     final Map<Long, ObservedGroup> groups = new LinkedHashMap<>();
@@ -98,10 +101,10 @@ public final class RunningJob implements AutoCloseable {
 
     boolean isAnyAlive;
 
-    /** First failure to read a process; null if all were read. */
+    /** First failure to read the memory of a process; null if there was none. */
     @Nullable WindlassException refusal;
 
-    /** First failure to read a communicator; null if all were read. */
+    /** First failure to read a communicator; null if there was none. */
     @Nullable WindlassException other;
 
     void read(ProcessName process) {
@@ -127,7 +130,7 @@ public final class RunningJob implements AutoCloseable {
           found.close();
         }
       } catch (PeerLostException e) {
-        // The process has ended meanwhile.
+        // The process has ended in the meantime.
       } catch (InvalidArgumentException | ResourceException e) {
         other = e; // for example a window, memory that was closed meanwhile, or another build's
       }
@@ -143,19 +146,19 @@ public final class RunningJob implements AutoCloseable {
 
   /**
    * Finds the job at an address. The address is HOST:PORT of the rendezvous of its ranks, or the
-   * process id of a rank. HOST:PORT works while rank 0's process has the communicator, or {@code
-   * windlass run} runs. The process id of a rank works for any job.
+   * process id of a rank. HOST:PORT works while rank 0's process has the communicator, or while the
+   * {@code windlass run} that started the job runs. The process id of a rank works for any job.
    *
    * @param address HOST:PORT or a process id
-   * @param variables variables with the job's token, for HOST:PORT: {@code WINDLASS_TOKEN_FILE} or
-   *     {@code WINDLASS_TOKEN}
+   * @param variables environment variables. For HOST:PORT, {@code WINDLASS_TOKEN_FILE} or {@code
+   *     WINDLASS_TOKEN} gives the job's token
    * @param deadline time limit for the answer of the job's store
-   * @throws InvalidArgumentException if the address is malformed, another program listens there, or
-   *     the process does not exist or has no communicator that spans processes. If child processes
-   *     of it have one, the message names them
-   * @throws DeadlineExceededException if nothing listens at the address, or does not answer
-   * @throws ResourceException if the token is wrong, or if the job runs as another user
-   * @throws MismatchException if the job runs another version
+   * @throws InvalidArgumentException if the address is malformed, or another program listens there.
+   *     For a process id, if the process does not exist, or has no communicator that spans
+   *     processes; if its child processes have one, the message names them
+   * @throws DeadlineExceededException if no program listens at the address, or it does not answer
+   * @throws ResourceException if the token is wrong, or if another user runs the job
+   * @throws MismatchException if the job runs another version of Windlass
    * @throws UnsupportedException if the job runs on another host or in another pid namespace
    */
   public static RunningJob at(String address, Map<String, String> variables, Duration deadline) {
@@ -172,7 +175,7 @@ public final class RunningJob implements AutoCloseable {
       String address, Map<String, String> variables, Duration deadline) {
     if (address.contains("://")) {
       throw new UnsupportedException(
-          "report: " + address + ": what ranks tell of themselves at such a store goes with their"
+          "report: " + address + ": such a store keeps the ranks' processes only during their"
               + " start; name the process id of a rank");
     }
     InetSocketAddress named =
@@ -181,8 +184,8 @@ public final class RunningJob implements AutoCloseable {
     Token token =
         Token.required(
             variables,
-            "report: there is no token, which the job asks for; set WINDLASS_TOKEN_FILE to that of"
-                + " its ranks, or name the process id of one of them");
+            "report: there is no token, but the job requires one; set WINDLASS_TOKEN_FILE to that"
+                + " of its ranks, or name the process id of one of them");
     return () -> JobProcesses.at(at, token, deadline);
   }
 
@@ -251,7 +254,7 @@ public final class RunningJob implements AutoCloseable {
    * open communicator for 2 s.
    *
    * @throws ResourceException if this process may not read the memory of the job's processes
-   * @throws UnsupportedException if they live in another pid namespace
+   * @throws UnsupportedException if these processes live in another pid namespace
    * @throws ClosedException if this object was closed
    */
   public JobReport report() {
@@ -271,8 +274,9 @@ public final class RunningJob implements AutoCloseable {
   }
 
   /**
-   * Returns the report of the communicators that some rank has not left. Without any, reports those
-   * with lost ranks. Without these, reports the first one.
+   * Returns the report of the communicators that some rank has not left. If there are none, reports
+   * the communicators with lost ranks. If there are none of these either, reports the first
+   * communicator.
    */
   private JobReport reportOf(Search search) {
     long now = Native.wl_clock_ns();
@@ -290,7 +294,7 @@ public final class RunningJob implements AutoCloseable {
       return new JobReport(last, isIdle(now) || !search.isAnyAlive);
     }
     if (search.held.isEmpty() && search.refusal == null) {
-      // A process closes its memory before it counts as ended.
+      // A process closes its memory before the kernel reports that it has ended.
       return new JobReport(living, isIdle(now) && !living.isEmpty());
     }
     idleSinceNs = 0;

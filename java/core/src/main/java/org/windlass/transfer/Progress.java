@@ -2,9 +2,9 @@
 package org.windlass.transfer;
 
 /**
- * Progress of a run of a transfer. {@code tensors} and {@code bytes} count what the ranks of this
- * process have received. The totals include all ranks. If some ranks are in other processes, the
- * counts therefore stay below the totals.
+ * Progress of a run of a transfer. {@code tensors} and {@code bytes} count the data that the ranks
+ * of this process have received. The totals include all ranks. So if some ranks are in other
+ * processes, the counts never reach the totals.
  *
  * @param tensors number of tensors whose last byte has been written
  * @param totalTensors number of tensors that one run writes

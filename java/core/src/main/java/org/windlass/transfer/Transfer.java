@@ -95,7 +95,10 @@ public final class Transfer implements AutoCloseable {
         .toArray(Tensor[]::new);
   }
 
-  /** Creates a transfer on all ranks. Collective. {@code isOfLink} is true if a link closes it. */
+  /**
+   * Creates a transfer on all ranks. Collective. {@code isOfLink} is true if a link closes the
+   * transfer.
+   */
   static Transfer create(
       Communicator communicator,
       List<BoundTensor> tensors,
@@ -132,7 +135,7 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Returns the encoded view; an empty one if this rank has no elements. Every rank encodes one
+   * Returns the encoded view, which is empty if this rank has no elements. Every rank encodes one
    * view for the source and one for the target of every tensor, so that indices are equal on all
    * ranks.
    */
@@ -170,8 +173,8 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Moves every tensor once. The version in errors and reports is one more than in the last run, or
-   * 1. Collective.
+   * Moves every tensor once. The version that errors and reports show is 1 in the first run, and
+   * then one more than in the last run. Collective.
    */
   public void run() {
     run(lastVersion + 1);
@@ -217,11 +220,11 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Moves every tensor once, as the version on which all ranks agree. Collective. A rank whose view
-   * was closed takes no part. It throws, and must abort the communicator.
+   * Moves every tensor once, as the version on which all ranks agree. Collective. A rank with a
+   * closed view takes no part: the call throws there, and the caller must abort the communicator.
    *
    * @param number the number of the transfer's registration, the same on all ranks
-   * @param named the version that this rank wants, {@link #ANY_VERSION}, or {@link #FINISHED}
+   * @param named the version that this rank names, {@link #ANY_VERSION}, or {@link #FINISHED}
    * @param version element 0 receives the version that the ranks agree on, even if the call throws
    *     later; unchanged if nothing has moved
    * @hidden
@@ -298,8 +301,8 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Clears padding in device memory, before anything moves. Returns a {@code wl_code}. A failure
-   * ends the communicator, so that no rank uses an incomplete target.
+   * Sets padding in device memory to zero, before any data moves. Returns a {@code wl_code}. If
+   * this fails, ends the communicator, so that no rank uses an incomplete target.
    */
   private int clearOnDevice() {
     int code = Native.WL_OK;
@@ -363,7 +366,10 @@ public final class Transfer implements AutoCloseable {
     return List.copyOf(names);
   }
 
-  /** Returns the bytes written of each tensor: on {@code rank}, or on all ranks if it is -1. */
+  /**
+   * Returns the number of bytes written of each tensor: on {@code rank}, or on all ranks if {@code
+   * rank} is -1.
+   */
   private long[] moved(int rank) {
     return query("progress", () -> handle.moved(rank, tensors.size()));
   }
@@ -398,8 +404,8 @@ public final class Transfer implements AutoCloseable {
    * Checks that ranks with the same part of a source hold the same bits. Collective. {@link #run}
    * does not check that.
    *
-   * @throws VerificationFailedException on every rank; it names the tensor, the index of the first
-   *     element that differs, and both ranks
+   * @throws VerificationFailedException on every rank; the message names the tensor, the index of
+   *     the first element that differs, and both ranks
    */
   public void checkReplicas() {
     int[] ranks = IntStream.range(0, communicator.size()).toArray();
@@ -433,8 +439,8 @@ public final class Transfer implements AutoCloseable {
   }
 
   /**
-   * Closes the transfer, and returns at once. The views' memory is unpinned now or, if a run is in
-   * progress, after it. Idempotent.
+   * Closes the transfer, and returns at once. The views' memory is unpinned now, or after a run
+   * that is in progress. Idempotent.
    */
   @Override
   public void close() {

@@ -32,15 +32,15 @@ import org.windlass.plan.PlanOptions;
 import org.windlass.plan.TransferMode;
 
 /**
- * Builds a {@link Transfer}, which redistributes tensors together. Each is a whole tensor with its
- * layouts before and after, bound to this rank's local views. Every rank of the communicator adds
- * the same tensors in the same order, and calls {@link #register}. Plans depend on which ranks
- * share a host.
+ * Builds a {@link Transfer}, which redistributes tensors together. Each tensor is described by its
+ * whole shape and its layouts before and after the transfer, and is bound to this rank's local
+ * views. Every rank of the communicator adds the same tensors in the same order, and calls {@link
+ * #register}. Plans depend on which ranks share a host.
  *
  * <p>A view holds this rank's piece in the layout's local order, with any strides. Use {@code
  * narrow} for a part of a fused tensor, and {@code select} for a part of a stack. A view is null on
  * a rank outside the layout's mesh, and may be null if the piece is empty. Several tensors may have
- * one source (tied embeddings). Exactly one tensor writes each target element.
+ * the same source, such as tied embeddings. Each target element must belong to exactly one tensor.
  */
 public final class TransferBuilder {
   private final Communicator communicator;
@@ -92,7 +92,7 @@ public final class TransferBuilder {
     return this;
   }
 
-  /** Plans the tensors that are added after this call as if ranks lived on these hosts. */
+  /** Makes later tensors be planned as if ranks lived on these hosts. */
   TransferBuilder hosts(Hosts hosts) {
     this.hosts = hosts;
     return this;
@@ -138,7 +138,7 @@ public final class TransferBuilder {
   /**
    * Adds a tensor that may change its name, its dtype and its layout.
    *
-   * @param from the tensor before the transfer; tensors of one name must have equal specs
+   * @param from the tensor before the transfer; tensors with the same name must have equal specs
    * @param source this rank's piece of {@code from}, or null
    * @param to the tensor after the transfer: another dtype is a cast, another name is a renaming;
    *     its layout holds no {@code Partial}

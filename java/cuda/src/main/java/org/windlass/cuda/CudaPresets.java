@@ -25,7 +25,10 @@ public final class CudaPresets {
     }
   }
 
-  /** Returns the reason why classes failed to load. Later errors have it only as their cause. */
+  /**
+   * Returns the reason why classes failed to load. Later errors contain the reason only as their
+   * cause.
+   */
   private static String reason(LinkageError refused) {
     Throwable first = refused instanceof NoClassDefFoundError ? refused.getCause() : null;
     return String.valueOf((first != null ? first : refused).getMessage());

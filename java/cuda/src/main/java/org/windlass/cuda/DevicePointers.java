@@ -13,8 +13,8 @@ public final class DevicePointers {
 
   /**
    * Returns a tensor over device memory that starts at {@code pointer}'s position, like {@link
-   * Tensor#ofDevice}. The pointer's limit, if it has one, says how many bytes there are. A pointer
-   * of cudaMalloc has no limit. Its memory must hold all bytes of the shape. The tensor keeps
+   * Tensor#ofDevice}. If the pointer has a limit, the limit gives the number of bytes. A pointer
+   * from cudaMalloc has no limit; its memory must hold all bytes of the shape. The tensor keeps
    * {@code pointer} reachable, and frees nothing. Free the memory only after the last use of the
    * tensor.
    *
@@ -36,7 +36,10 @@ public final class DevicePointers {
     return Tensor.ofDevice(address, bytes, pointer, dtype, shape);
   }
 
-  /** Returns the bytes that one step of the pointer's position counts; any number if it is 0. */
+  /**
+   * Returns the number of bytes by which one step of the pointer's position moves the address. If
+   * the position is 0, the result does not matter.
+   */
   private static long elementBytes(Pointer pointer) {
     int size = pointer.sizeof();
     if (size <= 0 && (pointer.position() != 0 || pointer.limit() > 0)) {
@@ -69,7 +72,7 @@ public final class DevicePointers {
   public static Pointer pointer(Tensor tensor) {
     if (!Objects.requireNonNull(tensor, "tensor").isContiguous()) {
       throw new InvalidArgumentException(
-          "pointer: the tensor (" + tensor + ") is not contiguous; take one of a contiguous part");
+          "pointer: the tensor (" + tensor + ") is not contiguous; pass a contiguous part");
     }
     return new TensorPointer(tensor);
   }

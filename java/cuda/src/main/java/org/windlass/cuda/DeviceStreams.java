@@ -8,8 +8,8 @@ import org.windlass.StreamCollectives;
 
 /**
  * Enqueues collectives on CUDA streams of Bytedeco's classes, the presets {@code
- * org.bytedeco:cuda}. A stream of the driver API ({@code CUstream}) and one of the runtime API
- * ({@code cudaStream_t}) are both a {@link CUstream_st} there.
+ * org.bytedeco:cuda}. In these classes, {@link CUstream_st} is a stream of the driver API ({@code
+ * CUstream}) and also of the runtime API ({@code cudaStream_t}).
  */
 public final class DeviceStreams {
   private DeviceStreams() {}

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * Adapters between Windlass and Bytedeco's CUDA presets, which are Java classes for CUDA: {@code
- * org.bytedeco:cuda}. They convert pointers to tensors and back, and take streams. Programs that
- * use them depend on the presets themselves. Nothing here needs the presets' native libraries, the
- * CUDA toolkit or a driver.
+ * org.bytedeco:cuda}. The adapters convert pointers to tensors and back, and accept streams. A
+ * program that uses them needs its own dependency on the presets. The adapters themselves need
+ * neither the presets' native libraries, nor the CUDA toolkit, nor a driver.
  */
 @NullMarked
 package org.windlass.cuda;

@@ -23,13 +23,13 @@ import org.windlass.internal.store.Sockets;
  * Admits a member to a store in etcd. Rank 0 becomes the owner. Every other member waits for an
  * owner, puts a {@link Statement} about itself, and waits until the owner has copied the statement.
  *
- * <p>So a member never takes the key of a killed process for an owner. If such a key is in the way,
- * the member waits for its lease to expire. If the key stays longer than that, its process is
- * alive.
+ * <p>So a member never treats the key of a killed process as the key of an owner. If another
+ * process has the key that a member needs, the member waits until the key's lease would expire. If
+ * the key still exists then, its process is alive.
  */
 record Admission(
     EtcdConnection etcd, KeptLease lease, Owner nobody, Member member, Call call) {
-  /** Time that a member waits for keys of a killed process, in addition to a lease's term. */
+  /** Time that a member waits for keys of a killed process, in addition to the term of a lease. */
   private static final Duration GRACE = Duration.ofSeconds(2);
 
   private static final List<Integer> RANK_ZERO = List.of(0);
@@ -81,7 +81,7 @@ record Admission(
   /**
    * Puts a key under this member's lease. Waits while another process has the key.
    *
-   * @return etcd's revision after the put; 0 if {@code owner} is gone
+   * @return etcd's revision after the put; 0 if the store no longer has this owner
    */
   private long claim(Owner owner, ByteSequence key, ByteSequence value) {
     Op put = Op.put(key, value, PutOption.builder().withLeaseId(lease.id()).build());
@@ -100,8 +100,8 @@ record Admission(
       patience = patience == null ? Deadline.of(lease.term().plus(GRACE)) : patience;
       if (patience.isOver()) {
         throw mismatch(
-            other + " is there already, and two may not have one rank; where that is another job,"
-                + " give each a WINDLASS_JOB of its own");
+            other + " is there already, and two processes can't have the same rank; if it belongs"
+                + " to another job, give each job its own WINDLASS_JOB");
       }
       CompletableFuture<Void> change = etcd.nextChange(revision, false, key);
       change.completeOnTimeout(null, patience.leftNs(), TimeUnit.NANOSECONDS);
@@ -136,7 +136,8 @@ record Admission(
   }
 
   /**
-   * Waits until the owner has copied this member's statement. Returns false if the owner is gone.
+   * Waits until the owner has copied this member's statement. Returns false if the store no longer
+   * has this owner.
    *
    * @param who the member's name in the keys
    */

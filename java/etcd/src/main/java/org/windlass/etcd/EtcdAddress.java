@@ -8,8 +8,9 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.internal.store.HostAndPort;
 
 /**
- * The address of an etcd and a prefix of its keys, {@code etcd://HOST:PORT[,HOST:PORT]/PREFIX}.
- * Several hosts are servers of the same etcd. Any of them may be down.
+ * The address of an etcd, and the prefix of the store's keys in it: {@code
+ * etcd://HOST:PORT[,HOST:PORT]/PREFIX}. Several hosts are servers of the same etcd. Any of them may
+ * be down.
  *
  * @param endpoints such as {@code 127.0.0.1:2379}
  * @param prefix prefix without a slash at either end

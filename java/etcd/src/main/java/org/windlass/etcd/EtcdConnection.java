@@ -127,7 +127,10 @@ final class EtcdConnection implements AutoCloseable {
     }
   }
 
-  /** Returns the answer to a request that only reads, sent again if the connection breaks. */
+  /**
+   * Returns the answer to a request that only reads. If the connection breaks, sends the request
+   * again.
+   */
   <T> T read(Call call, Supplier<CompletableFuture<T>> question) {
     while (true) {
       try {
@@ -164,8 +167,8 @@ final class EtcdConnection implements AutoCloseable {
 
   /**
    * Starts to watch keys. The future completes at the first change after etcd's revision {@code
-   * revision}. It also completes if a change may have been missed, so the caller has to read again.
-   * Cancelling it ends the watch.
+   * revision}. It also completes if a change may have been missed, so the caller must read the keys
+   * again. Cancel the future to end the watch.
    *
    * @param isPrefix true to watch all keys that begin with one of {@code keys}
    */
@@ -199,7 +202,7 @@ final class EtcdConnection implements AutoCloseable {
   /**
    * Returns the result of {@code event}. Cancels it if it does not complete by the call's deadline.
    *
-   * @param lacking what the store lacks, for the message at the deadline
+   * @param lacking text for the message at the deadline that says what the store lacks
    * @param faultyRanks the faulty ranks of the exception at the deadline
    */
   <T> T await(Call call, String lacking, List<Integer> faultyRanks, CompletableFuture<T> event) {
@@ -223,7 +226,7 @@ final class EtcdConnection implements AutoCloseable {
   }
 
   /**
-   * Reads keys until {@code found} returns a value, again after each change of {@code keys}.
+   * Reads keys, and again after each change of {@code keys}, until {@code found} returns a value.
    *
    * @param read reads in a transaction
    * @param found returns null to wait for a change
@@ -280,7 +283,7 @@ final class EtcdConnection implements AutoCloseable {
     return EtcdExceptionFactory.toEtcdException(failure).getErrorCode() == code;
   }
 
-  /** Returns from gRPC's text why the last connection broke, without the stack trace. */
+  /** Returns the reason why the last connection broke: gRPC's text without its stack trace. */
   private static String lastAttempt(String text) {
     Matcher cause = CAUSE.matcher(text);
     return cause.find() ? cause.group(1) : text.lines().findFirst().orElse("");

@@ -33,20 +33,20 @@ import org.windlass.internal.store.Waits;
  *
  * <p>Held keys are removed when the store is closed, or when the lease of a killed process expires.
  * The store is lost if etcd does not answer for the term of a lease, or if the connection breaks
- * during a change. If one etcd server replaces another, the store is kept, unless a change was in
- * progress.
+ * during a change. If the connection moves to another server of the same etcd, the store stays
+ * usable, unless a change was in progress.
  *
- * <p>{@link Limits#TOTAL} limits the bytes that each member has written. The quota of etcd limits
- * the total.
+ * <p>{@link Limits#TOTAL} limits the bytes that each member has written. Only the quota of etcd
+ * limits the bytes of all members.
  */
 final class EtcdStore implements Store {
-  private static final int MOST_KEYS = 1 << 14; // most keys that one call lists
+  private static final int MOST_KEYS = 1 << 14; // largest number of keys that one call lists
 
   private final EtcdConnection etcd;
   private final KeptLease lease;
   private final Owner owner;
 
-  /** Number of bytes under each key that this member has written. */
+  /** For each key that this member has written, its number of bytes. */
   private final Map<String, Long> written = new ConcurrentHashMap<>();
 
   EtcdStore(EtcdConnection etcd, KeptLease lease, Owner owner) {
@@ -56,7 +56,7 @@ final class EtcdStore implements Store {
   }
 
   private WindlassException lostOwner() {
-    return etcd.lost("rank 0, whose store it is, has ended or closed it");
+    return etcd.lost("rank 0, which owns the store, has ended or closed it");
   }
 
   @Override
@@ -170,7 +170,7 @@ final class EtcdStore implements Store {
    * Changes a key if its value fulfils a condition. If another member changes the key meanwhile,
    * tries again.
    *
-   * @param condition takes the value; null for none
+   * @param condition gets the current value; null if the key has none
    * @param value new value; null to remove the key
    * @param newLease lease for a key that was absent; an existing key keeps its lease
    * @return whether the condition was fulfilled
@@ -180,7 +180,8 @@ final class EtcdStore implements Store {
       long newLease) {
     Limits.key(key);
     Limits.value(value);
-    // A key that may be absent is taken to be absent, which saves a request if it is.
+    // If the new value is allowed for an absent key, this first tries the change without reading
+    // the key, which saves a request.
     boolean mayBeAbsent = value != null && condition.test(null);
     KeyValue seen = mayBeAbsent ? null : found(read(call, read(key)), 0);
     while (condition.test(value(seen))) {

@@ -11,15 +11,18 @@ import java.util.concurrent.TimeUnit;
 import org.windlass.internal.Deadline;
 
 /**
- * A lease of etcd. Keys that are put with the lease last as long as it does. The client renews it
+ * A lease of etcd. Keys that are put with the lease last as long as the lease. The client renews it
  * three times per term. If this process ends, the lease expires.
  */
 final class KeptLease implements StreamObserver<LeaseKeepAliveResponse>, AutoCloseable {
-  static final String GONE = "its lease has run out; this process was held up, or etcd was";
+  static final String GONE = "its lease has expired; this process or etcd was too slow";
 
   private static final long CLOSE_MS = 2_000;
 
-  /** Time kept before the deadline, at most a fourth, in which jetcd reports why it failed. */
+  /**
+   * Time before the deadline, at most a fourth of the limit, that is left for jetcd to report why
+   * it failed.
+   */
   private static final long REASON_NS = TimeUnit.MILLISECONDS.toNanos(250);
 
   private final EtcdConnection etcd;
@@ -31,7 +34,7 @@ final class KeptLease implements StreamObserver<LeaseKeepAliveResponse>, AutoClo
 
   private volatile boolean isKept = true;
 
-  /** Requests a lease with a term of {@code seconds}, and renews it until this is closed. */
+  /** Requests a lease with a term of {@code seconds}, and renews it until {@link #close}. */
   KeptLease(EtcdConnection etcd, long seconds, Call call) {
     this.etcd = etcd;
     client = etcd.client.getLeaseClient();

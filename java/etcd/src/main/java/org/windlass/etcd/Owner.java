@@ -22,7 +22,7 @@ import java.util.List;
  * </pre>
  *
  * <p>LEASE is the owner's lease in hexadecimal digits. Since etcd never gives out a lease twice,
- * successive owners share no keys. A key without a lease of its own has the owner's. So no key
+ * successive owners share no keys. A key that no member holds has the owner's lease. So no key
  * outlives the processes of its store.
  *
  * @param root the prefix {@code PREFIX/NAME/}
@@ -51,7 +51,7 @@ record Owner(String root, long created, long lease) {
 
   /**
    * Changes a key in a transaction. The transaction fails if the store no longer has this owner, or
-   * if the key has changed since revision {@code modified}. It then reads both keys.
+   * if the key has changed since revision {@code modified}. If it fails, it reads both keys.
    *
    * @param modified etcd's revision of the key's last change; 0 for an absent key
    */
@@ -65,7 +65,10 @@ record Owner(String root, long created, long lease) {
         () -> etcd.kv().txn().If(isPresent(), isSame).Then(op).Else(read, readOwner).commit());
   }
 
-  /** Returns the key of a member's statement, or the prefix of all if {@code who} is empty. */
+  /**
+   * Returns the key of a member's statement. If {@code who} is empty, returns the prefix of the
+   * statements of all members.
+   */
   ByteSequence member(String who) {
     return place("member/", who);
   }

@@ -25,13 +25,16 @@ record Statement(int protocol, String library, String who) {
     try {
       host = Files.readString(Path.of("/proc/sys/kernel/hostname")).strip();
     } catch (IOException e) {
-      // The default name above stays.
+      // The name {@code who} keeps its default value from above.
     }
     String who = member + " (process " + ProcessHandle.current().pid() + " of " + host + ")";
     return new Statement(PROTOCOL, member.library(), who);
   }
 
-  /** Encodes the statement. {@code lease}, the member's, tells apart two statements of one rank. */
+  /**
+   * Encodes the statement. {@code lease} is the member's lease; it distinguishes two statements of
+   * one rank.
+   */
   ByteSequence toBytes(long lease) {
     return ByteSequence.from(
         Encoding.bytes(
@@ -43,7 +46,7 @@ record Statement(int protocol, String library, String who) {
             }));
   }
 
-  /** Decodes a statement. The protocol is -1 if the bytes are no statement. */
+  /** Decodes a statement. If the bytes are not a statement, the protocol of the result is -1. */
   static Statement of(ByteSequence bytes) {
     try {
       return Encoding.read(
@@ -56,7 +59,7 @@ record Statement(int protocol, String library, String who) {
             return new Statement(protocol, library, who);
           });
     } catch (MalformedException e) {
-      return new Statement(-1, "?", "someone who says nothing that can be read");
+      return new Statement(-1, "?", "a member whose statement can't be read");
     }
   }
 }

@@ -29,15 +29,18 @@ import org.windlass.report.OperationTotals;
  * WindlassMetrics.of(communicator, Tag.of("communicator", "world")).bindTo(registry);
  * }</pre>
  *
- * <p>A registry reads the meters when it publishes them. Operations do no work for it. A registry
- * keeps no communicator, link or followers reachable. Once they are unreachable, counters keep
- * their last value and gauges are {@code NaN}.
+ * <p>A registry reads the meters when it publishes them. Operations do no work for the registry. A
+ * registry keeps no communicator, link or followers reachable. Once the metered object is
+ * unreachable, counters keep their last value and gauges are {@code NaN}.
  *
  * <p>{@link #close} removes the meters, for example before the meters of the communicator that
  * follows a failed one are bound. Thread-safe.
  */
 public final class WindlassMetrics implements MeterBinder, AutoCloseable {
-  /** A meter that reads {@code source}. A counter has a unit or counts calls; others are gauges. */
+  /**
+   * A meter that reads {@code source}. It is a counter if it has a unit or counts calls, and
+   * otherwise a gauge.
+   */
   private record Series<T>(
       T source,
       boolean isCounter,
@@ -50,7 +53,7 @@ public final class WindlassMetrics implements MeterBinder, AutoCloseable {
       if (registry.find(name).tags(tags).meter() != null) {
         throw new InvalidArgumentException(
             "the registry has " + name + " with the tags " + tags.stream().toList()
-                + " already; close those metrics first, or tell the two apart by another tag");
+                + " already; close those metrics first, or distinguish the two by another tag");
       }
       return isCounter
           ? FunctionCounter.builder(name, source, value)
@@ -80,7 +83,7 @@ public final class WindlassMetrics implements MeterBinder, AutoCloseable {
    * {@code windlass.wait} (in seconds), with the tags {@code operation} and {@code rank}. They are
    * the values of {@link Communicator#totals}.
    *
-   * @param tags further tags, which tell this communicator from others of the process
+   * @param tags further tags, which distinguish this communicator from others in the process
    */
   public static WindlassMetrics of(Communicator communicator, Tag... tags) {
     List<OperationTotals> totals = communicator.totals();
@@ -117,7 +120,7 @@ public final class WindlassMetrics implements MeterBinder, AutoCloseable {
    * newest version that the senders have offered, and {@code windlass.link.lag}, the difference. A
    * gauge is {@code NaN} while there is no such version.
    *
-   * @param tags tags that tell this link from others of the process
+   * @param tags tags that distinguish this link from others in the process
    * @throws InvalidArgumentException if the link is within one communicator, or this is a sender
    */
   public static WindlassMetrics of(LinkTransfer receiver, Tag... tags) {
@@ -143,9 +146,9 @@ public final class WindlassMetrics implements MeterBinder, AutoCloseable {
   /**
    * Returns the meters of a source's followers. The gauges are {@code windlass.followers.linked},
    * the number of linked followers, and {@code windlass.followers.lag}, the highest {@link
-   * Follower#lag} of them.
+   * Follower#lag} among the followers.
    *
-   * @param tags tags that tell these followers from others of the process
+   * @param tags tags that distinguish these followers from others in the process
    */
   public static WindlassMetrics of(Followers followers, Tag... tags) {
     Tags own = Tags.of(tags);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Shows what communicators, links and followers do as meters of Micrometer. See {@link
+ * Shows the activity of communicators, links and followers as meters of Micrometer. See {@link
  * org.windlass.micrometer.WindlassMetrics}.
  */
 @NullMarked

@@ -41,8 +41,8 @@ public final class BarrierStage {
   /**
    * Runs {@code body} on all partitions of {@code rows} at the same time. The executors need a slot
    * for each partition. If one task fails, Spark runs all of them again, at most {@code
-   * spark.stage.maxConsecutiveAttempts} times. Spark does so only for a barrier stage that ends in
-   * a shuffle, as this one does.
+   * spark.stage.maxConsecutiveAttempts} times. Spark does this only for a barrier stage that ends
+   * in a shuffle, so this stage ends in one.
    *
    * @return the results in the order of partitions; a result must be serializable
    */
@@ -55,7 +55,7 @@ public final class BarrierStage {
     return JavaPairRDD.fromJavaRDD(results.toJavaRDD()).partitionBy(each).values().collect();
   }
 
-  /** A body in the form that Spark calls. It returns the number of its partition and the result. */
+  /** A body in the form that Spark calls. It returns the partition's number and the result. */
   private static final class Task<T, R>
       extends AbstractFunction1<
           scala.collection.Iterator<T>, scala.collection.Iterator<Tuple2<Integer, R>>>

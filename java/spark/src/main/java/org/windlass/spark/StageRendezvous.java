@@ -45,7 +45,8 @@ final class StageRendezvous implements Rendezvous {
           .toList();
     } catch (TimeoutException e) {
       String why = "not all tasks of stage " + task.stageId() + " have called it";
-      // Ends the call, which would otherwise continue: this task no longer takes part in the stage.
+      // Ends the call. Otherwise it would continue, but this task no longer takes part in the
+      // stage.
       task.markInterrupted(why);
       throw new TimeoutException(why);
     } catch (ExecutionException e) {
@@ -56,7 +57,7 @@ final class StageRendezvous implements Rendezvous {
     }
   }
 
-  /** Decodes a message. A text that is not a message of a start is returned as its characters. */
+  /** Decodes a message. If the text is not a message of a start, returns the bytes of the text. */
   private static byte[] decoded(String said) {
     try {
       return Base64.getDecoder().decode(said);

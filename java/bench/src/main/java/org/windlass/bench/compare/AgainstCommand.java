@@ -28,9 +28,9 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 /**
- * The command of {@code scripts/bench --against}. It compares this build with another one, and the
- * other one with itself. The second comparison shows how much the times of equal builds differ
- * here.
+ * The command of {@code scripts/bench --against}. It compares this build with another build, and
+ * the other build with itself. The second comparison shows by how much the times of equal builds
+ * differ on this machine.
  */
 @Command(
     name = "scripts/bench --against",
@@ -82,7 +82,10 @@ final class AgainstCommand implements Runnable {
   /** Number of discarded first measurements: compiler threads of new JVMs take cores from ranks. */
   private static final int WARM_UPS = 4;
 
-  /** Cells of one operation and number of ranks, measured together with one kind of buffers. */
+  /**
+   * Cells with the same operation and number of ranks. They are measured together, with one kind of
+   * buffers.
+   */
   private record Group(String buffers, String op, int ranks, List<Cell> cells) {
     String name(Cell cell) {
       return cell + (op.equals(Cell.BARRIER) ? "" : ", " + buffers);
@@ -245,7 +248,9 @@ final class AgainstCommand implements Runnable {
     out.flush();
   }
 
-  /** Returns the median time of the first run that has a round, or NaN if none has. */
+  /**
+   * Returns the median time of the first run that has a valid round. Returns NaN if no run has one.
+   */
   private static double median(List<BuildRounds> runs) {
     return runs.stream()
         .mapToDouble(BuildRounds::median)

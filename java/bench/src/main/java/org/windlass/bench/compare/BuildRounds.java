@@ -10,17 +10,19 @@ import org.windlass.bench.sample.Times;
 
 /**
  * Collects the times of all builds for a {@link Cell}. A round, in which each build is measured
- * once, counts only if an empty call took about as long with each build. A host moves virtual cores
- * closer together or further apart between rounds, and the time of an empty call shows this.
+ * once, counts only if an empty call took about the same time with each build. A host moves virtual
+ * cores closer together or further apart between rounds, and the time of an empty call shows this.
  */
 final class BuildRounds {
   /** Largest difference between the builds' empty calls in a round that counts, as a fraction. */
   private static final double MOST_APART = 0.25;
 
-  /** The same limit as a fraction of the builds' shortest median. The larger limit applies. */
+  /**
+   * The same limit, as a fraction of the shortest median of any build. The larger limit applies.
+   */
   private static final double OF_MEDIAN = 0.03;
 
-  /** The other checkout's build, the same build once more, and this checkout's build. */
+  /** The other checkout's build, the same build again, and this checkout's build. */
   enum Build {
     OTHER,
     CONTROL,
@@ -50,8 +52,9 @@ final class BuildRounds {
   }
 
   /**
-   * Returns true if two or more rounds were offered and none counts because an empty call always
-   * took longer with this checkout's build. The build is then the cause, not the machine.
+   * Returns true if there were at least two rounds, but none of them counts, because an empty call
+   * always took longer with this checkout's build. In this case the cause is the build, and not the
+   * machine.
    */
   boolean isSlowByItself() {
     return rounds.isEmpty() && leftOut > 1 && slowHere == leftOut;
@@ -70,7 +73,10 @@ final class BuildRounds {
     return Objects.requireNonNull(round.get(build));
   }
 
-  /** Returns the median ratio of a build's time to the other build's, or NaN without a round. */
+  /**
+   * Returns the median ratio of a build's time to the time of the other checkout's build. NaN
+   * without a round.
+   */
   double ratio(Build build) {
     return Row.middle(
         rounds.stream()

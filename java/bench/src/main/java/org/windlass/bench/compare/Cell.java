@@ -19,7 +19,7 @@ import org.windlass.bench.side.Operation;
 record Cell(String op, int ranks, long bytes) implements Comparable<Cell> {
   static final String BARRIER = "barrier";
 
-  /** Messages between pairs of ranks, there and back. */
+  /** Messages between pairs of ranks, in both directions. */
   static final String SEND_RECEIVE = "send-receive";
 
   /** Messages of each rank to the next one. */
@@ -35,7 +35,7 @@ record Cell(String op, int ranks, long bytes) implements Comparable<Cell> {
     return cells.stream().distinct().sorted().toList();
   }
 
-  /** Returns a cell of size 0 that stands for all sizes. One process measures them. */
+  /** Returns a cell of size 0 that represents all sizes. One process measures all of them. */
   Cell group() {
     return new Cell(op, ranks, 0);
   }

@@ -19,7 +19,8 @@ import org.windlass.bench.data.ByteSize;
 /**
  * Draws the comparison as SVG. Each {@link Cell#family} has a row of panels, and each {@link
  * Cell#panel} has one panel. A panel plots time over size on logarithmic axes, with a line for each
- * contender and one for the physical floor. Barriers have one panel, which plots time over ranks.
+ * contender and one for the physical floor, which is the lower bound of the time. Barriers have one
+ * panel, which plots time over ranks.
  */
 final class Chart {
   private static final int PANEL_WIDTH = 250;

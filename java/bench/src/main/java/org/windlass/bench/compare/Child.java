@@ -51,7 +51,7 @@ final class Child implements AutoCloseable {
     try (BufferedReader output = process.inputReader()) {
       output.lines().filter(line -> !line.isBlank()).forEach(lines::add);
     } catch (IOException | UncheckedIOException e) {
-      // The process was killed; there is no more to read.
+      // The process was killed. There is nothing more to read.
     }
     lines.add(END);
   }
@@ -78,7 +78,7 @@ final class Child implements AutoCloseable {
     }
   }
 
-  /** Gives the process a moment to end, then kills it and all processes that it has started. */
+  /** Gives the process a short time to end, then kills it and all processes that it has started. */
   @Override
   public void close() {
     try {

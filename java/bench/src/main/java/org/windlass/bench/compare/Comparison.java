@@ -15,12 +15,12 @@ import org.windlass.bench.sample.Times;
 /**
  * Compares contenders at cells, in rounds. In a round, each contender in turn measures an operation
  * at a number of ranks in its own process, for all sizes. The order of contenders changes with each
- * round. {@link Contender#WAIT} runs after Windlass, because it waits for as long as Windlass's
+ * round. {@link Contender#WAIT} runs after Windlass, because it waits for the time of Windlass's
  * median. A cell that a contender cannot measure is not tried again.
  *
  * @param seconds time to measure each size
  * @param deadline how long a contender may take for a line of output
- * @param programs folder of the peers that are programs
+ * @param programs folder of the programs of those peers that are not Java classes
  * @param logs folder that gets each contender's standard error
  */
 record Comparison(
@@ -110,7 +110,7 @@ record Comparison(
     }
   }
 
-  /** Runs all rounds. After each, passes all rows so far to {@code afterRound}. */
+  /** Runs all rounds. After each round, passes all rows to {@code afterRound}. */
   void run(Consumer<List<Row>> afterRound) throws InterruptedException {
     Results results = new Results(contenders);
     Map<Cell, List<Cell>> groups = Cell.grouped(cells);

@@ -24,14 +24,14 @@ enum Contender {
   OPENMPI_BOUND,
   MPICH,
   GLOO,
-  /** Threads that only wait, for as long as Windlass takes. */
+  /** Threads that only wait, for the time that Windlass takes. */
   WAIT,
   DIRECT,
   STAGED,
   GATHER_BROADCAST,
   ALLTOALLW;
 
-  /** Windlass in collectives, with ranks as threads. The next list has them as processes. */
+  /** Windlass in collectives, with ranks as threads. In the next list, ranks are processes. */
   static final List<Contender> THREADS = List.of(WINDOW, PLAIN);
 
   static final List<Contender> PROCESSES = List.of(WINDOW_PROCESSES, PLAIN_PROCESSES);
@@ -69,10 +69,10 @@ enum Contender {
   }
 
   /**
-   * Returns true if this contender can measure the cell. A barrier has no buffers. MPICH waits
-   * without yielding, so ranks that share a core would wait for scheduler ticks. OPENMPI_BOUND and
-   * WAIT need one core for each rank. MPI_Alltoallw does not reduce. JAVA and GLOO are measured in
-   * collectives only.
+   * Returns true if this contender can measure the cell. A barrier is measured with one kind of
+   * buffers only, since it uses none. MPICH waits without yielding, so ranks that share a core
+   * would wait for scheduler ticks. OPENMPI_BOUND and WAIT need one core for each rank.
+   * MPI_Alltoallw can't reduce. JAVA and GLOO are measured only in collectives.
    */
   boolean has(Cell cell) {
     return switch (this) {
@@ -140,7 +140,7 @@ enum Contender {
         program);
   }
 
-  /** Returns a line of the command's output without the rank that mpirun puts before it. */
+  /** Returns a line of the command's output, without the rank that mpirun writes in front of it. */
   String said(String line) {
     String rank = "[0] ";
     return PROCESSES.contains(this) && line.startsWith(rank) ? line.substring(rank.length()) : line;

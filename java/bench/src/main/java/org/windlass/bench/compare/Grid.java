@@ -64,7 +64,7 @@ final class Grid {
     }
   }
 
-  /** Formats a value, followed by the floor's value in parentheses if it is known. */
+  /** Formats a value, followed by the value of the floor in parentheses if it is known. */
   static String pair(double value, double floor) {
     if (Double.isNaN(value)) {
       return "-";

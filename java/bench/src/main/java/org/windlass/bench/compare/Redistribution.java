@@ -12,9 +12,9 @@ import org.windlass.plan.TransferMode;
 
 /**
  * A redistribution of an f32 matrix from one mesh to another. Its name as a cell's operation has no
- * commas or spaces: mesh pair, source placements and target dtype, such as
- * {@code 1.1.4.2-4.2.1.1:R.S0.R.S1:bf16}. The target's placements are {@code R,R,SS0/k,S0}, with k
- * the size of its last mesh dimension. Its ranks follow the source's ranks.
+ * commas or spaces: mesh pair, source placements and target dtype, such as {@code
+ * 1.1.4.2-4.2.1.1:R.S0.R.S1:bf16}. The target's placements are {@code R,R,SS0/k,S0}, with k the
+ * size of its last mesh dimension. The target's ranks are numbered after the source's ranks.
  */
 record Redistribution(String meshes, String placements, DType targetDtype) {
   static final List<String> MESHES =

@@ -6,7 +6,10 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Formats redistributions as Markdown: throughputs, and ratios of the direct mode's to others. */
+/**
+ * Formats redistributions as Markdown: throughputs, and the ratios of the direct mode's throughput
+ * to the other throughputs.
+ */
 final class RedistributionTable {
   /** Smallest wanted ratio of the direct mode's throughput to that of each contender. */
   private static final Map<Contender, Double> GOALS =

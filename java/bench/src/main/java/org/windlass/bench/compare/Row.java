@@ -21,8 +21,8 @@ import org.windlass.error.ResourceException;
  * A contender's times for a cell over all rounds. It is one line of the CSV file.
  *
  * @param rounds number of rounds with times
- * @param times medians of the rounds' values, except for {@code min}, the smallest value, and
- *     {@code floor}, the median over all contenders that measured one
+ * @param times medians of the rounds' values, with two exceptions: {@code min} is the smallest
+ *     value, and {@code floor} is the median over all contenders that measured a floor
  * @param note reason for missing times; otherwise empty
  */
 record Row(Cell cell, Contender contender, int rounds, Times times, String note) {
@@ -54,12 +54,18 @@ record Row(Cell cell, Contender contender, int rounds, Times times, String note)
     return new Row(cell, contender, rounds.size(), times, note);
   }
 
-  /** Returns the median, or NaN without times. Of an even number, the mean of the middle two. */
+  /**
+   * Returns the median, or NaN without times. For an even number of values, returns the mean of the
+   * middle two.
+   */
   static double median(List<Times> times, ToDoubleFunction<Times> value) {
     return middle(times.stream().mapToDouble(value), (a, b) -> (a + b) / 2);
   }
 
-  /** Returns the median of the numbers, or NaN without any. {@code mean} joins the middle two. */
+  /**
+   * Returns the median of the numbers; NaN if there are none. For an even number of them, returns
+   * the {@code mean} of the middle two.
+   */
   static double middle(DoubleStream values, DoubleBinaryOperator mean) {
     double[] sorted = values.filter(each -> !Double.isNaN(each)).sorted().toArray();
     int middle = sorted.length / 2;

@@ -25,10 +25,10 @@ import org.windlass.plan.TransferMode;
 
 /**
  * Measures one operation in a JVM, and prints a line of {@link Times} for each size. The arguments
- * are the {@link org.windlass.bench.side.Side} (the mode for a redistribution), operation, ranks,
- * seconds for each size, and sizes in bytes. For {@code wait}, each size is BYTES:NANOSECONDS. If
- * the side's name ends with {@code -processes}, the program is one of the processes that a launcher
- * starts, and the process of rank 0 prints.
+ * are the name of a {@link org.windlass.bench.side.Side} or, for a redistribution, of the mode;
+ * then the operation, number of ranks, seconds for each size, and sizes in bytes. For {@code wait},
+ * each size is BYTES:NANOSECONDS. If the first argument ends with {@code -processes}, a launcher
+ * has started this program in several processes, and only the process of rank 0 prints.
  */
 final class SideMain {
   private static final long WARM_UP_BYTES = 64 << 10;
@@ -37,7 +37,7 @@ final class SideMain {
 
   private SideMain() {}
 
-  /** A size, and the nanoseconds to wait if the side is {@code wait}. */
+  /** A size and, for the side {@code wait}, the nanoseconds to wait. */
   private record Size(long bytes, long waitNanos) {
     static Size parse(String word) {
       String[] words = word.split(":");

@@ -6,7 +6,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** Formats the comparison as Markdown: ratios, their means, and cells that miss the goal. */
+/**
+ * Formats the comparison as Markdown: ratios, their means, and the cells that do not reach the
+ * goal.
+ */
 final class Table {
   private static final long LARGE_BYTES = 64 << 10;
 
@@ -105,7 +108,7 @@ final class Table {
       all.addAll(own);
     }
     if (!all.isEmpty()) {
-      // Rank switches take little of the time in some cells.
+      // In some cells, switches between ranks take little of the time.
       Map<Boolean, List<Ratio>> cells =
           all.stream().collect(Collectors.partitioningBy(each -> switchesLittle(each.cell())));
       text.append(

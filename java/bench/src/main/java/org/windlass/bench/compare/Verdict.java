@@ -6,10 +6,10 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * Says how Windlass with one kind of buffers compares with the best peer and the floor at one cell.
- * All times are medians in microseconds.
+ * Compares Windlass, with one kind of buffers, with the best peer and the floor at one cell. All
+ * times are medians in microseconds.
  *
- * @param floor NaN if the operation moves no bytes
+ * @param floor the lower bound of the time; NaN if the operation moves no bytes
  */
 record Verdict(
     Cell cell, Contender ours, double median, Contender best, double peer, double floor) {
@@ -18,7 +18,7 @@ record Verdict(
   private static final double OF_LARGER = 1.15;
   private static final long SMALL_BYTES = 4 << 10;
 
-  /** Returns the verdicts for those of Windlass's rows whose cell a peer has measured too. */
+  /** Returns a verdict for each row of Windlass whose cell a peer has measured too. */
   static List<Verdict> of(List<Row> rows) {
     return rows.stream()
         .filter(row -> Contender.OURS.contains(row.contender()) && row.note().isEmpty())
@@ -52,8 +52,9 @@ record Verdict(
   }
 
   /**
-   * Returns true if Windlass takes at most 1.05 times the best peer's time. If that peer is within
-   * 1.5 times the floor, the limit is 1.15 times the larger of the two.
+   * Returns true if Windlass takes at most 1.05 times the best peer's time. If the best peer takes
+   * at most 1.5 times the floor, the limit is 1.15 times the larger of the peer's time and the
+   * floor.
    */
   boolean holds() {
     return median <= OF_PEER * peer

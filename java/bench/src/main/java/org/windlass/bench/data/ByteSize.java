@@ -5,7 +5,10 @@ import java.util.List;
 import java.util.Locale;
 import org.windlass.error.InvalidArgumentException;
 
-/** Parses and formats sizes as people write them: 4, 64K, 1M, 2G, in powers of 1,024. */
+/**
+ * Parses and formats sizes in the form that users write, such as 4, 64K, 1M or 2G. The units are
+ * powers of 1,024.
+ */
 public final class ByteSize {
   private static final List<String> UNITS = List.of("B", "kB", "MB", "GB", "TB", "PB", "EB");
 
@@ -29,7 +32,7 @@ public final class ByteSize {
         option + ": '" + text + "' is no size; write a number from 1 on, or one with K, M or G");
   }
 
-  /** Returns a size as people read it, rounded to three digits: {@code 1.23 GB} is 1.23e9 bytes. */
+  /** Returns a size for people, rounded to three digits: {@code 1.23 GB} is 1.23e9 bytes. */
   public static String rounded(long bytes) {
     double size = bytes;
     int unit = 0;

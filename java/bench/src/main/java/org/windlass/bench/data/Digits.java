@@ -8,10 +8,10 @@ import org.windlass.ReduceOp;
 import org.windlass.Tensor;
 
 /**
- * Generates and checks values for operations that do arithmetic. Each element has a digit, a number
- * from 0 to 7, which each iteration rotates. A table gives the digit's value: a small number. The
- * result of reductions and casts depends only on the digit. Eight expected values therefore suffice
- * to check a tensor of any size.
+ * Generates and checks values for operations that do arithmetic. Each element has a digit, which is
+ * a number from 0 to 7. Each iteration adds to it, modulo 8. A table gives a small value for each
+ * digit. So the result of reductions and casts depends only on the digit, and eight expected values
+ * are enough to check a tensor of any size.
  */
 public final class Digits {
   static final int COUNT = 8;
@@ -80,7 +80,10 @@ public final class Digits {
     };
   }
 
-  /** Rounds to the precision in which {@code dtype} is reduced: f64, or f32 for other floats. */
+  /**
+   * Rounds to the precision in which {@code dtype} is reduced: f64 for f64, and f32 for other
+   * floats.
+   */
   private static double accumulated(DType dtype, double value) {
     return dtype == DType.F64 || !dtype.isFloating() ? value : (float) value;
   }
@@ -112,7 +115,10 @@ public final class Digits {
     return cast;
   }
 
-  /** Returns the low 64 bits of an integer; 0 for infinity, an even larger power of two. */
+  /**
+   * Returns the low 64 bits of an integer. Infinity stands for an even larger power of two, so it
+   * gives 0.
+   */
   private static long wrapped(double value) {
     return Double.isInfinite(value) ? 0 : new BigDecimal(value).toBigInteger().longValue();
   }

@@ -11,10 +11,10 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.VerificationFailedException;
 
 /**
- * Generates the tokens of a mixture of experts. Each rank has equally many tokens, and each token
+ * Generates the tokens of a mixture of experts. Each rank has the same number of tokens. Each token
  * goes to {@code topK} random experts, which are the same in every run. Experts return tokens
- * unchanged, and each copy of a token has weight one eighth. A combine therefore gives every token
- * times {@code topK / 8}, which is exact.
+ * unchanged, and each copy of a token has the weight 1/8. So a combine returns every token
+ * multiplied by {@code topK / 8}, which is exact.
  *
  * @param tokens number of tokens of each rank
  * @param hidden number of elements of a token
@@ -25,7 +25,9 @@ public record ExpertTraffic(
     int ranks, int tokens, int hidden, int topK, int experts, DType dtype) {
   public static final float WEIGHT = 0.125f;
 
-  /** Number of different values, all multiples of 8, that a token's elements repeat in turn. */
+  /**
+   * Number of different values that the elements of a token repeat. All of them are multiples of 8.
+   */
   private static final int VALUES = 8;
 
   private static final int SEED = 20261125;
@@ -53,7 +55,10 @@ public record ExpertTraffic(
     return tokens * topK;
   }
 
-  /** Returns the experts of a rank's tokens, [tokens, topK]. A token's experts all differ. */
+  /**
+   * Returns the experts of a rank's tokens, [tokens, topK]. The experts of a token are all
+   * different.
+   */
   public int[] ids(int rank) {
     Random random = new Random(SEED + rank);
     int[] ids = new int[slots()];
@@ -82,7 +87,7 @@ public record ExpertTraffic(
 
     /**
      * Bytes of the repeated values, long enough for a token that starts at any of the first {@link
-     * #VALUES} elements. The expected sums have the same form.
+     * #VALUES} elements. The expected sums are repeated in the same way.
      */
     private final byte[] values;
 

@@ -12,8 +12,8 @@ import org.windlass.internal.Natives;
 import org.windlass.internal.Structs;
 
 /**
- * Measures the physical floor of an operation on this machine: the median time to only move its
- * bytes, in microseconds.
+ * Measures the physical floor of an operation on this machine, which is a lower bound of its time:
+ * the median time, in microseconds, of code that only moves its bytes.
  */
 public final class Floor {
   private Floor() {}
@@ -44,7 +44,8 @@ public final class Floor {
    * Measures a contiguous copy in the caller's memory, with a source that is in no cache. It does
    * not slow down later code: there is no memory to free, and caches hold no dirty lines.
    *
-   * @param memory twice the longer of source and copy, plus 128 bytes; its contents are overwritten
+   * @param memory memory of 128 bytes plus twice the longer of source and copy; its contents are
+   *     overwritten
    * @param bytes bytes of the source
    */
   public static double copyMicros(
@@ -80,7 +81,7 @@ public final class Floor {
   }
 
   /**
-   * Measures a dispatch of tokens to experts, and a combine of what the experts return.
+   * Measures a dispatch of tokens to experts, and a combine of the experts' results.
    *
    * @param ids experts of all ranks' tokens, of shape [ranks, tokens, topK]; -1 for none
    */

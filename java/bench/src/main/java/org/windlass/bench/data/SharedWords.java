@@ -6,8 +6,8 @@ import org.windlass.Window;
 import org.windlass.internal.memory.PaddedWords;
 
 /**
- * Words that all ranks of a communicator share, in any process, and that start at zero. They lie in
- * rank 0's part of a window, which every process maps.
+ * Words that all ranks of a communicator share, in whatever process. They start at zero. They lie
+ * in rank 0's part of a window, which every process maps.
  */
 public final class SharedWords extends PaddedWords implements AutoCloseable {
   private final Window window;

@@ -30,7 +30,10 @@ public record BenchResult(BenchCase measured, Workload workload, Sampler.Measure
     return workload.receivedBytes() / (times().median() * 1e3);
   }
 
-  /** Returns the result as JSON. It says "verified", since a sampler throws for a wrong byte. */
+  /**
+   * Returns the result as JSON. It always contains "verified", since a sampler throws for a wrong
+   * byte.
+   */
   public String toJson() {
     Times times = times();
     Map<String, Object> fields =
@@ -60,7 +63,10 @@ public record BenchResult(BenchCase measured, Workload workload, Sampler.Measure
     return JsonObject.line(fields);
   }
 
-  /** Returns the lines above the rows of a table: what they measure, and the columns. */
+  /**
+   * Returns the lines above the rows of a table: a description of the measurement, and the column
+   * names.
+   */
   public String tableHead() {
     String name = workload.by().isEmpty() ? measured.op() : "by " + workload.by();
     String data =

@@ -20,7 +20,7 @@ final class Crew {
   /**
    * Makes the crew.
    *
-   * @param limit how long the process of rank 0 may keep the others waiting for a decision
+   * @param limit longest time that the other processes wait for a decision of rank 0's process
    */
   Crew(LocalGroup group, Duration limit) {
     this.group = group;
@@ -32,12 +32,15 @@ final class Crew {
     return group.size() == ranks;
   }
 
-  /** Returns true if this process has rank 0. It decides for all, and gets all time stamps. */
+  /**
+   * Returns true if this process has rank 0. That process decides for all processes, and gets all
+   * time stamps.
+   */
   boolean isFirst() {
     return group.communicators().get(0).rank() == 0;
   }
 
-  /** Returns the {@code value} of the process of rank 0, once all processes have called this. */
+  /** Returns {@code value} of rank 0's process, once all processes have called this. */
   long decided(long value) {
     if (isWhole()) {
       return value;

@@ -6,9 +6,9 @@ import java.util.List;
 import org.windlass.gpu.CudaGrids;
 
 /**
- * The rows of the library's table of CUDA grids, as text. A row says how many cores (blocks of
- * threads) a rank takes. It names the GPU, the operation, the number of ranks, the number of ranks
- * on each GPU, and a range of bytes.
+ * The rows of the library's table of CUDA grids, as text. A row gives the number of cores (blocks
+ * of threads) that a rank uses. It names the GPU, the operation, the number of ranks, the number of
+ * ranks on each GPU, and a range of bytes.
  */
 public record GridRows(List<String> rows) {
   private static final String TITLE = "windlass-cuda-grids 1";

@@ -21,7 +21,10 @@ public final class GridTuner implements AutoCloseable {
   /** Largest number of cores that a rank takes without a table. */
   private static final int MOST_CORES = 64;
 
-  /** A median of up to this multiple of the smallest is acceptable. The fewest cores are chosen. */
+  /**
+   * Factor by which a median may exceed the smallest one. Of the acceptable numbers of cores, the
+   * smallest is chosen.
+   */
   private static final double SLACK = 1.03;
 
   /** Largest number of bytes that a row can cover. */
@@ -85,7 +88,9 @@ public final class GridTuner implements AutoCloseable {
     this.mostCores = Math.max(1, Math.min(MOST_CORES, CudaGrids.cores(0) / sharers));
   }
 
-  /** Returns how a GPU's rows begin: compute capability and number of multiprocessors. */
+  /**
+   * Returns the start of the rows for a GPU: its compute capability and number of multiprocessors.
+   */
   private static String kind(CudaDriver.Device device) {
     return device.major() + "." + device.minor() + " " + device.multiprocessors();
   }
@@ -99,7 +104,7 @@ public final class GridTuner implements AutoCloseable {
     return key + " " + from + " " + to + " " + cores;
   }
 
-  /** Returns how a table names the GPUs' kind, and the product name of the GPUs. */
+  /** Returns the start of the table's rows for these GPUs, and the product name of the GPUs. */
   public String gpu() {
     return kind(device) + ", " + device.name();
   }
@@ -117,9 +122,10 @@ public final class GridTuner implements AutoCloseable {
   }
 
   /**
-   * Returns {@code rows} with these choices in place of the rows of this GPU, operation and ranks.
-   * Each choice gets a row for its size and smaller ones, down to the row before. Between two
-   * measured sizes, the boundary is their geometric mean. Sizes above the largest get no row.
+   * Returns {@code rows}, in which these choices replace the rows for this GPU model, operation and
+   * number of ranks. The rows cover all sizes up to the largest choice. Between two measured sizes,
+   * the row of the smaller one ends at their geometric mean, and the row of the larger one begins
+   * there. Larger sizes than those measured get no row.
    */
   public GridRows into(GridRows rows, List<Choice> choices) {
     return into(rows, key(), choices);
@@ -153,7 +159,7 @@ public final class GridTuner implements AutoCloseable {
     return choices.get(choices.size() - 1);
   }
 
-  /** Makes this process use the table again that its environment variable names. */
+  /** Makes this process use the table that its environment variable names again. */
   @Override
   public void close() {
     CudaGrids.useVariable();

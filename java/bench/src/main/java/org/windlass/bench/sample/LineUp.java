@@ -6,8 +6,9 @@ import org.windlass.bench.data.SharedWords;
 import org.windlass.error.DeadlineExceededException;
 
 /**
- * Starts all ranks, threads or processes, at the same time before a sample. It uses one atomic
- * counter and one sense word, so it favours no library under measurement.
+ * Makes all ranks, which are threads or processes, start a sample at the same time. It uses only an
+ * atomic counter and a word that the last rank changes, so it favours none of the measured
+ * libraries.
  */
 public final class LineUp {
   /** Number of {@link SharedWords} that a line-up uses. */
@@ -41,7 +42,10 @@ public final class LineUp {
     this.spinNs = parties <= cores ? SPIN_NS : 0;
   }
 
-  /** Returns once all ranks have called this equally often. Throws if a rank cannot arrive. */
+  /**
+   * Returns once all ranks have called this the same number of times. Throws if a rank can't
+   * arrive.
+   */
   public void await() {
     int sense = words.peek(SENSE);
     if (words.increment(ARRIVED) == parties) {

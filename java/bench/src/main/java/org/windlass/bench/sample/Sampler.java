@@ -32,9 +32,10 @@ import org.windlass.report.Report;
  * {@code ready}, waits in a {@link LineUp}, calls, and records the time {@code leave}. A sample is
  * max(leave) - max(ready) over the ranks.
  *
- * <p>Rounds of the operation and of its physical floor alternate, so that both meet the same
- * conditions. Iterations run in batches. The time of a batch determines the size of the next one,
- * to keep the time limit on a busy machine.
+ * <p>Rounds of the operation and of its physical floor, which is the lower bound of its time,
+ * alternate. So both are measured under the same conditions. Iterations run in batches. The time of
+ * a batch determines the size of the next batch, so that the time limit also holds on a busy
+ * machine.
  *
  * <p>If ranks live in several processes, each process has a sampler. The sampler of rank 0 decides
  * for all of them and has the result. All times are of the host's one clock.
@@ -53,7 +54,7 @@ public final class Sampler {
   /** A JVM counts as warm if compilation took at most this fraction of a measurement. */
   private static final double SETTLED = 0.03;
 
-  /** Largest number of warm-ups of a process. All JVMs compile on the same cores. */
+  /** Largest number of warm-ups of a process. The compilers of all JVMs share the same cores. */
   private static final int MOST_WARM_UPS = 4;
 
   /** Limit for the time of all rounds, warm-up and floors, as a multiple of the requested time. */
@@ -95,7 +96,7 @@ public final class Sampler {
    * @param streamNanos mean time of back-to-back calls, in nanoseconds
    * @param floorMicros floor in microseconds; empty if the operation moves no bytes
    * @param algorithm algorithm that the operation ran; empty if it has only one
-   * @param seen the workload's further observations of the ranks' last calls
+   * @param seen further results that the workload has computed from the ranks' last calls
    */
   public record Measurement(
       List<Stamps> batches,
@@ -108,8 +109,8 @@ public final class Sampler {
 
   /**
    * Measures and discards the result until the JVMs of all processes have compiled the code, at
-   * most {@link #MOST_WARM_UPS} times. Otherwise the first result would be of interpreted code. The
-   * call is collective over all processes.
+   * most {@link #MOST_WARM_UPS} times. Without this, the first result would measure interpreted
+   * code. The call is collective over all processes.
    */
   public void warmUp() {
     int most = MOST_WARM_UPS * (workload.ranks() / group.size());
@@ -236,7 +237,10 @@ public final class Sampler {
     return batches.stream().mapToInt(Stamps::iterations).sum();
   }
 
-  /** Collects batches for {@code time} seconds, and discards those of the first half as warm-up. */
+  /**
+   * Collects batches for {@code time} seconds, and discards the batches of the first half as
+   * warm-up.
+   */
   private List<Stamps> warmed(double time, IntFunction<Stamps> batch) {
     collect(time / 2, 1, batch);
     return collect(time / 2, 1, batch);
@@ -266,7 +270,9 @@ public final class Sampler {
     return batches;
   }
 
-  /** Runs one call without measuring it, since memory and threads are cold, and then samples. */
+  /**
+   * Runs one call without measuring it, since memory and threads are not warm yet. Then samples.
+   */
   private Stamps sample(int iterations) {
     long first = next;
     next += iterations + 1;

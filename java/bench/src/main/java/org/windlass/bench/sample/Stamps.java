@@ -61,7 +61,9 @@ public final class Stamps {
         .toArray();
   }
 
-  /** Returns the smallest sample that a fraction {@code share} of all samples do not exceed. */
+  /**
+   * Returns the smallest sample for which a fraction {@code share} of all samples is not larger.
+   */
   static long quantile(long[] sorted, double share) {
     int rank = (int) Math.ceil(share * sorted.length);
     return sorted[Math.min(sorted.length, Math.max(1, rank)) - 1];

@@ -7,8 +7,8 @@ import java.util.stream.Collectors;
 import java.util.stream.DoubleStream;
 
 /**
- * The times that a contender took for a cell, in microseconds, with NaN for missing ones. As text,
- * they are the numbers in this order, separated by spaces.
+ * The times that a contender took for a cell, in microseconds, with NaN for missing times. The text
+ * form has the numbers in this order, separated by spaces.
  */
 public record Times(
     double median,

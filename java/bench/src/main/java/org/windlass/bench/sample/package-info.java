@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Samplers, which time a workload on one clock, and their results. */
+/** Samplers, which measure a workload on one clock, and their results. */
 @NullMarked
 package org.windlass.bench.sample;
 

@@ -9,8 +9,8 @@ import java.util.function.IntConsumer;
 /**
  * Runs one rank's part of collectives that move each byte once, from inputs to outputs. The ranks
  * share the work equally between two barriers. Outputs are written only after the first barrier.
- * Inputs may be rewritten only after the second. Data for several outputs is read once and written
- * one block at a time.
+ * Inputs may be rewritten only after the second barrier. Data for several outputs is read once and
+ * written one block at a time.
  */
 final class DirectCalls {
   private static final int LINE = 64;
@@ -118,7 +118,9 @@ final class DirectCalls {
     }
   }
 
-  /** Returns the byte offset at which the share of rank {@code part} starts, on a cache line. */
+  /**
+   * Returns the byte offset at which the share of rank {@code part} starts. It is on a cache line.
+   */
   private int cut(int bytes, int part) {
     long lines = (bytes + LINE - 1) / LINE;
     return (int) Math.min(bytes, lines * part / ranks * LINE);

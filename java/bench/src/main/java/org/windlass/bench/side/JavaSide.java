@@ -14,7 +14,7 @@ import org.windlass.DType;
  * ones move directly.
  */
 public final class JavaSide implements Side {
-  /** Bytes of input up to which copying the input twice costs less than a second barrier. */
+  /** Largest input, in bytes, for which a second copy costs less than a second barrier. */
   private static final long STAGED_BYTES = 8 << 10;
 
   private static final long STAGED_BYTES_BEYOND_CORES = 64 << 10;

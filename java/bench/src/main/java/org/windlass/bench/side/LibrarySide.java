@@ -12,7 +12,7 @@ import org.windlass.bench.data.Buffers;
 /**
  * Runs the library's own collectives.
  *
- * @param plain whether tensors lie in each rank's own memory instead of a window
+ * @param plain whether tensors are in each rank's own memory instead of a window
  */
 public record LibrarySide(Algorithm algorithm, boolean plain) implements Side {
   @Override

@@ -8,7 +8,8 @@ import org.windlass.bench.data.Floor;
 import org.windlass.internal.Native;
 
 /**
- * A collective on buffers. A buffer has one row of the bench's {@code bytes}, or one for each rank.
+ * A collective on buffers. A buffer has one row, or a row for each rank. A row has {@code bytes}
+ * bytes.
  */
 public enum Operation {
   /** All-to-all: row r of the input goes to rank r. Row s of the output comes from rank s. */
@@ -57,9 +58,9 @@ public enum Operation {
   }
 
   /**
-   * Returns the bytes that the rank which receives most receives from other ranks. In an
-   * all-reduce, ranks are taken to share the sums evenly. Each then receives the terms of its share
-   * and the sums of the other shares.
+   * Returns the largest number of bytes that a rank receives from other ranks. For an all-reduce,
+   * this assumes that ranks share the sums evenly: each receives the terms of its share, and the
+   * sums of the other shares.
    */
   public long receivedBytes(int ranks, long bytes) {
     return switch (this) {
@@ -69,7 +70,7 @@ public enum Operation {
     };
   }
 
-  /** Returns the median time in microseconds in which pinned threads only move the bytes. */
+  /** Returns the median time, in microseconds, that pinned threads need to only move the bytes. */
   public double floorMicros(int ranks, long bytes, int iterations) {
     return Floor.operationMicros(code, ranks, bytes, iterations);
   }

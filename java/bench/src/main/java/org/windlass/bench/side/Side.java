@@ -11,7 +11,10 @@ public interface Side {
   /** Returns the implementation's barrier, to be called by the rank of {@code comm}. */
   Runnable barrier(Communicator comm);
 
-  /** Returns true if tensors lie in the memory of devices. Device copies are then the floor. */
+  /**
+   * Returns true if tensors lie in the memory of devices. In this case, device copies are the
+   * floor.
+   */
   default boolean isOnDevices() {
     return false;
   }
@@ -37,7 +40,9 @@ public interface Side {
     /** Fetches the output from the memory to which the operation writes it. */
     default void fetch() {}
 
-    /** Copies as many bytes on the device as the operation moves, to measure the floor. */
+    /**
+     * Copies the same number of bytes on the device as the operation moves, to measure the floor.
+     */
     default void copy() {}
 
     /** Runs the operation once. {@code root} is the root of a broadcast. */

@@ -3,8 +3,8 @@ package org.windlass.bench.side;
 
 /**
  * A barrier of threads. If each thread has a core, every thread raises its own word and polls all
- * other words. Otherwise a counter counts the arrivals, and the last thread releases all. A rank
- * that gets a core then reads only two words.
+ * other words. Otherwise a counter counts the arrivals, and the last thread releases all others. So
+ * a rank that gets a core reads only two words.
  */
 final class SpinBarrier {
   private static final int ARRIVED = 0;
@@ -20,7 +20,7 @@ final class SpinBarrier {
     this.words = new SpinWords(Math.max(2, ranks), coreForEach);
   }
 
-  /** Returns once all ranks have called this as often as {@code rank} has. */
+  /** Returns once all ranks have called this the same number of times as {@code rank}. */
   void await(int rank) {
     if (coreForEach) {
       int turn = words.peek(rank) + 1;

@@ -5,8 +5,9 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
 /**
- * Counters that threads raise and wait for, each in two cache lines of its own. If each thread has
- * a core, a waiting thread pauses before it yields. Otherwise it yields at once. Counters may wrap.
+ * Counters that threads increase and wait for. Each has two cache lines of its own. If each thread
+ * has a core, a waiting thread pauses before it yields. Otherwise it yields at once. Counters may
+ * wrap.
  */
 final class SpinWords {
   private static final VarHandle WORD = MethodHandles.arrayElementVarHandle(int[].class);
@@ -36,7 +37,10 @@ final class SpinWords {
     return (int) WORD.getAndAdd(words, (word + 1) * PAD, 1) + 1;
   }
 
-  /** Returns once the word is at least {@code value}. Writes before its publication are visible. */
+  /**
+   * Returns once the word is at least {@code value}. The writes before the publication of that
+   * value are then visible.
+   */
   void await(int word, int value) {
     for (int looks = 0; (int) WORD.getAcquire(words, (word + 1) * PAD) - value < 0; looks++) {
       if (looks < pauses) {

@@ -18,7 +18,10 @@ final class StagedCalls {
   private final byte[][][] bytes;
   private final float[][][] floats;
 
-  /** Word 0: last broadcast that the root has staged. Word 1 + r: last one that rank r read. */
+  /**
+   * Word 0: the last broadcast that the root has staged. Word 1 + r: the last broadcast that rank r
+   * has read.
+   */
   private final SpinWords turns;
 
   StagedCalls(int ranks, boolean coreForEach, SpinBarrier barrier) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The sides of a comparison that run in a JVM: the library, and plain Java. */
+/** The measured implementations that run in a JVM: the library, and plain Java. */
 @NullMarked
 package org.windlass.bench.side;
 

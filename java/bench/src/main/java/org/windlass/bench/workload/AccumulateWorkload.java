@@ -12,8 +12,8 @@ import org.windlass.error.VerificationFailedException;
 
 /**
  * An accumulation into one tensor: every rank adds {@code bytes} bytes of its own to the same
- * tensor in rank 0's window and notifies rank 0. All ranks add at once, and rank 0 waits for all of
- * them. In a stream the rank that owns the tensor rotates.
+ * tensor in rank 0's window and notifies rank 0. All ranks add at the same time, and rank 0 waits
+ * for all of them. In a stream, a different rank owns the tensor in each operation, in turn.
  *
  * @param plain whether added tensors lie in the rank's own memory; the target is a window
  */
@@ -35,7 +35,7 @@ public record AccumulateWorkload(int ranks, long bytes, DType dtype, boolean pla
     return new OneSidedWork(comm, bytes, dtype, plain) {
       private final Sums terms = new Sums(dtype, ranks);
 
-      /** For each rank, the number of operations so far whose target it owned. */
+      /** For each rank, the number of operations so far in which it owned the target. */
       private final int[] turns = new int[ranks];
 
       @Override

@@ -13,7 +13,7 @@ import org.windlass.bench.side.Operation;
 import org.windlass.bench.side.Side;
 import org.windlass.error.VerificationFailedException;
 
-/** A collective by one {@link Side}, on rows of {@code bytes} bytes. */
+/** A collective of one {@link Side}, on rows of {@code bytes} bytes. */
 public record CollectiveWorkload(
     Side side, Operation operation, int ranks, long bytes, DType dtype) implements Workload {
   public CollectiveWorkload {
@@ -112,7 +112,7 @@ public record CollectiveWorkload(
     return operation.receivedBytes(ranks, bytes);
   }
 
-  /** Returns empty for sums of other dtypes than f32, since the floor adds f32. */
+  /** Returns empty for sums whose dtype is not f32, since the floor adds f32. */
   @Override
   public OptionalDouble floorMicros(int iterations) {
     return !operation.sums() || dtype == DType.F32

@@ -17,8 +17,8 @@ import org.windlass.experts.ExpertRouting;
 import org.windlass.report.Report;
 
 /**
- * A dispatch of tokens to experts, which return them unchanged, and the combine. The time includes
- * sorting, counts and offsets.
+ * A dispatch of tokens to experts, which return the tokens unchanged, and the combine. The time
+ * includes sorting, counts and offsets.
  *
  * @param plain whether tokens and sums lie in the rank's own memory; rows lie in windows
  */

@@ -22,7 +22,7 @@ interface ExpertWorkload extends Workload {
     return traffic().tokenBytes();
   }
 
-  /** Returns the bytes, in both directions, of the rank that receives most. */
+  /** Returns the largest number of bytes that a rank receives, in both directions. */
   @Override
   default long receivedBytes() {
     ExpertTraffic traffic = traffic();

@@ -12,10 +12,10 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.VerificationFailedException;
 
 /**
- * Puts between pairs of neighbours, all at once. Rank 2k puts {@code bytes} bytes into the window
- * of rank 2k + 1 and notifies it, and rank 2k + 1 waits for that. A rank without a neighbour does
- * nothing. In a stream the two put in turn, so that no put overwrites bytes that the receiver has
- * not waited for yet.
+ * Puts between pairs of neighbours, all at the same time. Rank 2k puts {@code bytes} bytes into the
+ * window of rank 2k + 1 and notifies it, and rank 2k + 1 waits for the notification. A rank without
+ * a neighbour does nothing. In a stream, the two ranks put in turn, so that no put overwrites bytes
+ * that the receiver has not waited for yet.
  *
  * @param plain whether the sent tensor lies in the rank's own memory; the target is always a window
  */

@@ -181,8 +181,8 @@ public record RedistributeWorkload(
   /**
    * Returns the floor in microseconds: contiguous copies or casts with the same traffic. Every
    * target element is written once, and each element is read once from each rank that holds a term
-   * of it. If the traffic exceeds {@link #FLOOR_BYTES}, only that many bytes are moved, and the
-   * time is scaled up. These bytes still exceed the caches.
+   * of it. If the traffic exceeds {@link #FLOOR_BYTES}, only {@code FLOOR_BYTES} bytes are moved,
+   * and the time is scaled up. This is still more than the caches hold.
    */
   @Override
   public OptionalDouble floorMicros(int iterations) {

@@ -10,8 +10,8 @@ import org.windlass.bench.data.Pattern;
 import org.windlass.error.VerificationFailedException;
 
 /**
- * A ring of messages. Each rank sends {@code bytes} bytes to the next rank, and receives as many
- * from the rank before it.
+ * A ring of messages. Each rank sends {@code bytes} bytes to the next rank, and receives the same
+ * number from the rank before it.
  *
  * @param plain whether the sent tensors lie in the rank's own memory, not in a window
  */

@@ -54,10 +54,12 @@ public record RoutedExchangeWorkload(ExpertTraffic traffic, boolean plain)
     Buffers ends = new Buffers(comm, plain, traffic.tokenBytes(), traffic.tokenBytes());
     Tensor tokens = ends.tensor(dtype, traffic.tokens(), hidden);
     Tensor sums = ends.tensor(dtype, traffic.tokens(), hidden);
-    // Rows sent to experts, sorted by expert, then by token. Their answers have the same order.
+    // Rows sent to experts, sorted by expert, then by token. The experts' answers have the same
+    // order.
     Tensor sent = buffers.tensor(dtype, traffic.slots(), hidden);
     Tensor answers = buffers.tensor(dtype, traffic.slots(), hidden);
-    // Rows received from ranks, sorted by rank, then by expert; and the same sorted by expert.
+    // Rows received from ranks, sorted by rank, then by expert. The second tensor has the same
+    // rows, sorted by expert.
     Tensor come = buffers.tensor(dtype, most, hidden);
     Tensor rows = buffers.tensor(dtype, most, hidden);
     Tensor counts = buffers.tensor(DType.I32, traffic.experts());

@@ -11,9 +11,9 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.VerificationFailedException;
 
 /**
- * Messages between pairs of neighbours, there and back, all pairs at once. Rank 2k sends {@code
- * bytes} bytes to rank 2k + 1, which sends them back once it has them. A rank without a neighbour
- * does nothing.
+ * Messages between pairs of neighbours, in both directions, all pairs at the same time. Rank 2k
+ * sends {@code bytes} bytes to rank 2k + 1, which sends them back once it has received them. A rank
+ * without a neighbour does nothing.
  *
  * @param plain whether the tensors lie in the rank's own memory, not in a window
  */
@@ -77,7 +77,7 @@ public record SendReceiveWorkload(int ranks, long bytes, DType dtype, boolean pl
     return bytes;
   }
 
-  /** Both messages of each pair. */
+  /** Returns the floor for both messages of each pair. */
   @Override
   public OptionalDouble floorMicros(int iterations) {
     return OptionalDouble.of(Floor.copyMicros(ranks / 2 * 2 * bytes, dtype, dtype, iterations));

@@ -4,9 +4,9 @@ package org.windlass.bench.workload;
 import org.windlass.Communicator;
 
 /**
- * A wait in place of an operation: each rank reads the clock until a time has passed. Only the
- * machine makes its samples longer than that time. So an operation with the same median cannot have
- * a shorter tail.
+ * A wait in place of an operation: each rank reads the clock until a time has passed. If samples
+ * take longer than that time, the machine is the cause. So an operation with the same median can't
+ * have better high percentiles.
  *
  * @param bytes size of the operation that the wait replaces
  * @param nanos time to wait, in nanoseconds

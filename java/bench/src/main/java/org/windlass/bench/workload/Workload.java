@@ -15,12 +15,17 @@ public interface Workload {
 
     void call();
 
-    /** Runs the {@code index}-th operation of a back-to-back stream. A root rotates with it. */
+    /**
+     * Runs the {@code index}-th operation of a back-to-back stream. If the operation has a root,
+     * {@code index} selects it.
+     */
     default void stream(int index) {
       call();
     }
 
-    /** Copies as many bytes on the device as the operation moves. Overwrites the output. */
+    /**
+     * Copies the same number of bytes on the device as the operation moves. Overwrites the output.
+     */
     default void copy() {}
 
     /**
@@ -45,7 +50,10 @@ public interface Workload {
     return 0;
   }
 
-  /** Returns true if the data lies in the memory of devices. Device copies are then the floor. */
+  /**
+   * Returns true if the data lies in the memory of devices. In this case, device copies are the
+   * floor.
+   */
   default boolean isOnDevices() {
     return false;
   }
@@ -65,14 +73,14 @@ public interface Workload {
     return Map.of();
   }
 
-  /** Returns the bytes that the rank which receives most receives from other ranks. */
+  /** Returns the largest number of bytes that a rank receives from other ranks. */
   default long receivedBytes() {
     return 0;
   }
 
   /**
-   * Returns the median time in microseconds in which pinned threads only move the bytes, or empty
-   * if the operation moves none.
+   * Returns the median time, in microseconds, that pinned threads need to only move the bytes.
+   * Empty if the operation moves no bytes.
    */
   default OptionalDouble floorMicros(int iterations) {
     return OptionalDouble.empty();

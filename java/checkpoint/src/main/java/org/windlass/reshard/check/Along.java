@@ -8,9 +8,10 @@ import org.jspecify.annotations.Nullable;
  *
  * @param weight index of the weight's dimension, as it is stored
  * @param scale index of the scales' dimension
- * @param block number of stored elements along the weight's dimension that share {@code count}
- *     scales, the fewest for which that is a whole number
- * @param count that number of scales; more than 1 only if numbers are packed into words
+ * @param block smallest number of stored elements along the weight's dimension that share a whole
+ *     number of scales
+ * @param count number of scales of these elements; more than 1 only if numbers are packed into
+ *     words
  * @param isUsual whether known formats have such blocks
  */
 record Along(int weight, int scale, long block, long count, boolean isUsual) {
@@ -35,19 +36,20 @@ record Along(int weight, int scale, long block, long count, boolean isUsual) {
   }
 
   /**
-   * Returns whether {@code numbers} numbers can fill {@code words} words of 32 bits exactly. Either
-   * each word holds the same count of numbers, or each number has the same count of bits.
+   * Returns whether {@code numbers} numbers fill {@code words} words of 32 bits exactly. For this,
+   * either each word must hold the same count of numbers, or each number must have the same count
+   * of bits.
    */
   static boolean isPacked(long words, long numbers) {
     return words > 0 && words <= numbers && (numbers % words == 0 || words * 32 % numbers == 0);
   }
 
   /**
-   * Returns how {@code scales} scales lie along the {@code elements} elements of dimension {@code
-   * d}. Returns null if the counts do not fit.
+   * Returns how {@code scales} scales are distributed along the {@code elements} elements of
+   * dimension {@code d}. Returns null if the counts do not fit.
    *
-   * @param usual the block size of most tensors of the checkpoint. A dimension with one scale
-   *     counts as part of one such block
+   * @param usual the block size of most tensors of the checkpoint. A dimension with only one scale
+   *     counts as a part of one block of this size
    * @param isInWords whether a word holds several elements, so that a block may end inside a word
    */
   static @Nullable Along of(int d, long elements, long scales, long usual, boolean isInWords) {
@@ -57,8 +59,8 @@ record Along(int weight, int scale, long block, long count, boolean isUsual) {
     if (scales == 1) {
       return new Along(d, d, Math.max(usual, elements), 1, true);
     }
-    // In all known formats a block's extent is a power of two, or 3, 5 or 7 times that in words: 32
-    // numbers of 3 bits fill 3 words.
+    // In all known formats a block's extent is a power of two, or, in packed words, 3, 5 or 7 times
+    // a power of two. For example, 32 numbers of 3 bits fill 3 words.
     long common = gcd(elements, scales);
     long block = elements / common;
     long count = scales / common;
@@ -75,7 +77,8 @@ record Along(int weight, int scale, long block, long count, boolean isUsual) {
     if (count == 1 || count < 8 && Long.bitCount(block) == 1) {
       return new Along(d, d, block, count, count > 1);
     }
-    // If several block sizes are possible, only the whole dimension is right for all of them.
+    // If several block sizes are possible, only a block of the whole dimension is right for all of
+    // them.
     boolean isSure = least == most && !isInWords;
     return least > most ? null : new Along(d, d, isSure ? least : elements, 1, false);
   }

@@ -30,7 +30,10 @@ public final class Doubts {
 
   private final Map<String, Set<String>> tensors = new LinkedHashMap<>();
 
-  /** Tensors whose dtype a rule names without effect, keyed by the rule's position in the file. */
+  /**
+   * Tensors for which a rule names a dtype without effect, keyed by the rule's position in the
+   * file.
+   */
   private final Map<String, List<String>> unchanged = new LinkedHashMap<>();
 
   /** Positions in the file of rules whose dtype has an effect on other tensors. */
@@ -106,10 +109,10 @@ public final class Doubts {
   }
 
   /**
-   * Warns if a tensor seems to be fused of several and the target layout does not keep its parts.
-   * That is so if the source layout is strided along a dimension, and the target cuts the dimension
-   * in another way. An FSDP strided shard of a dimension that a later mesh dimension shards does
-   * not count.
+   * Warns if a tensor seems to be fused from several tensors, and the target layout does not keep
+   * these parts. It seems so if the source layout is strided along a dimension, and the target cuts
+   * the dimension in another way. A strided shard as in FSDP, whose dimension is sharded by a later
+   * mesh dimension too, does not count.
    *
    * @return whether it warned
    */
@@ -151,7 +154,7 @@ public final class Doubts {
         .mapToObj(layout.placements()::get);
   }
 
-  /** Returns the number of pieces into which shards that are not strided cut a dimension. */
+  /** Returns the number of pieces into which the plain shards of a layout cut a dimension. */
   private static long plainPieces(Layout layout, int dim) {
     long pieces = 1;
     for (int m = 0; m < layout.mesh().ndim(); m++) {
@@ -162,7 +165,7 @@ public final class Doubts {
     return pieces;
   }
 
-  /** Warns if a rule gives scales another dtype, since scales keep their own. */
+  /** Warns if a rule gives another dtype to scales, because scales keep their dtype. */
   public void lookAtKept(SourceTensor scale, Rule rule) {
     if (rule.dtype().isPresent() && rule.dtype().get() != scale.dtype()) {
       add(
@@ -192,7 +195,7 @@ public final class Doubts {
     if (ndim <= 1) {
       return IntStream.range(0, ndim).toArray();
     }
-    // GPT-2 stores its weights transposed. The first dimension of a stack is that of the experts.
+    // GPT-2 stores its weights transposed. In a stack, the first dimension is that of the experts.
     boolean isTransposed = name.contains("c_attn");
     boolean isStack = name.endsWith("_bias");
     return ndim == 2
@@ -212,7 +215,7 @@ public final class Doubts {
     return active(layout).anyMatch(Placement.partial(ReduceOp.SUM)::equals);
   }
 
-  /** Warns if ranks get pieces of a part that may end inside an attention head. */
+  /** Warns if a rank's piece of a part may end inside an attention head. */
   private void lookAtParts(TensorMove move, Rule.Form.Parts parts, Rule rule) {
     int pieces =
         move.target().division().layouts().stream()

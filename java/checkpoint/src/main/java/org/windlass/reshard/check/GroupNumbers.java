@@ -25,9 +25,9 @@ import org.windlass.reshard.tensor.TensorMove;
  * Checks the tensor {@code g_idx} of a GPTQ weight, which gives each input of the weight the number
  * of its group. All inputs of a group share their scales.
  *
- * <p>If the groups follow the order of the inputs, they are cut with the inputs. In another order
- * (act-order), any input may belong to any group. Then a rank takes the scales of all groups, and
- * weights of different orders are not joined.
+ * <p>If the groups are in the order of the inputs, they are cut together with the inputs. If they
+ * are in another order (act-order), any input may belong to any group. Then a rank takes the scales
+ * of all groups, and weights with different orders can't be joined.
  */
 public final class GroupNumbers {
   private final Checkpoint in;
@@ -68,7 +68,8 @@ public final class GroupNumbers {
    *
    * @param doubts receives a warning if group numbers refer to the whole weight, but a file holds
    *     only some of its groups
-   * @throws InvalidArgumentException naming the tensor and a rule that would work
+   * @throws InvalidArgumentException with a message that names the tensor and a rule that would
+   *     work
    */
   public static void check(Checkpoint in, Scales scales, Moves moves, Doubts doubts) {
     List<Scales.Pair> pairs = scales.pairs();
@@ -151,7 +152,7 @@ public final class GroupNumbers {
   }
 
   /**
-   * Returns whether all group numbers are -1. Some libraries write -1 if the groups follow the
+   * Returns whether all group numbers are -1. Some libraries write -1 if the groups are in the
    * order of the inputs.
    */
   private static boolean isUnset(long[] numbers) {
@@ -190,11 +191,11 @@ public final class GroupNumbers {
       throw new InvalidArgumentException(
           them + ", which are not in the order of the inputs (act-order), and \"" + weight.target().name()
               + "\" gets none; the rule {\"match\": \"" + pair.scale().name() + "\", \"as\": \"" + module
-              + Purpose.last(pair.scale().name()) + "\"} gives it these");
+              + Purpose.last(pair.scale().name()) + "\"} gives it the same numbers");
     }
   }
 
-  /** Returns whether a file holds only some of the groups of that weight's scales. */
+  /** Returns whether a file holds the scales of only some groups of that weight. */
   private boolean isCut(SourceTensor weight) {
     int inputs = inputs(weight);
     return scalesOf.getOrDefault(weight.name(), List.of()).stream()

@@ -20,16 +20,16 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * Finds small tensors whose values a cast would destroy. It reports a tensor if most values become
- * equal, which can happen to a router's biases, and a count (such as of steps) that becomes another
- * number. Values outside the range of the dtype are left to {@link
+ * Finds small tensors whose values a cast would destroy. It reports a tensor if most of its values
+ * become equal, which can happen to a router's biases. It also reports a count, such as a number of
+ * steps, that becomes another number. Values outside the range of the dtype are checked by {@link
  * org.windlass.reshard.move.Overflows}.
  *
  * <p>Most values become equal if a cast leaves at most a tenth of the distinct values, and fewer
  * than {@link #FEW}.
  */
 public final class LostValues {
-  /** Most elements of a tensor that is checked here. */
+  /** Largest number of elements of a tensor that is checked here. */
   private static final int MOST_ELEMENTS = 65_536;
 
   private static final int KEPT = 10;
@@ -37,14 +37,14 @@ public final class LostValues {
   private static final int CHUNK = 1024;
 
   /**
-   * Upper limit of the factor by which rounding in a cast changes a value. The coarsest dtype,
-   * f8e5m2, has two bits of mantissa.
+   * Upper limit of the factor by which rounding in a cast changes a value. It holds for the
+   * coarsest dtype, f8e5m2, which has two bits of mantissa.
    */
   private static final double ROUNDED = 1.13;
 
   /** Holds elements of a tensor before and after the casts of a move. */
   public record Values(double[] before, double[] after) {
-    /** Returns whether the casts put an element beyond the range of a dtype. */
+    /** Returns whether the casts put element {@code i} outside the range of a dtype. */
     public boolean isBeyond(int i) {
       double now = Math.abs(after[i]);
       return Double.isFinite(before[i])
@@ -108,8 +108,9 @@ public final class LostValues {
   }
 
   /**
-   * Returns whether values of a move may exceed the range of a dtype. The ranges of f32 and bf16
-   * differ by less than 1 %, so that only small tensors are looked at.
+   * Returns whether the casts of a move are checked for values outside the range of a dtype. Only
+   * casts to a smaller range are checked. A cast of f32 to bf16 is checked only in small tensors:
+   * the two ranges differ by less than 1 %, so values outside are rare.
    */
   public static boolean isWatched(TensorMove move) {
     boolean isEqual =

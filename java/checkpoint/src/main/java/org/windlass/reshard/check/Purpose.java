@@ -4,9 +4,9 @@ package org.windlass.reshard.check;
 import java.util.regex.Pattern;
 
 /**
- * Classifies a tensor by its name, with the naming habits of published checkpoints: transformers,
- * compressed-tensors, GPTQ, AWQ, AQLM, HQQ, bitsandbytes, ModelOpt and Transformer Engine.
- * Transformer Engine stores a record of its own in {@code _extra_state}.
+ * Classifies a tensor by its name. The names follow the conventions of published checkpoints:
+ * transformers, compressed-tensors, GPTQ, AWQ, AQLM, HQQ, bitsandbytes, ModelOpt and Transformer
+ * Engine. Transformer Engine stores a serialized record in {@code _extra_state}.
  */
 public enum Purpose {
   /** Scales or zero points of another tensor, or values from which scales are computed. */
@@ -14,7 +14,7 @@ public enum Purpose {
       "(?:.*_)?(?:[qw]?scales?(?:[_0-9].*)?|scaling(?:_factors?)?|zero_points?|q?zeros?|g_idx"
           + "|a(?:bs)?max(?:_.*)?|scb|quant_map|bitsandbytes__.*|weight_shape|weight_format"
           + "|biases|codebooks)"),
-  /** Several weights along a dimension of one tensor. Ranks cut each weight separately. */
+  /** One tensor with several weights along a dimension. Ranks cut each weight separately. */
   FUSED(
       "(?:qkv|kv|gate_up|in)_proj(?:_qkvz?|_ba|_weight|_bias)?|(?:(?:to|linear|fused)_)?q?kv|wqkv"
           + "|query_key_value|w_pack|c_attn|w13(?:_weight|_bias)?|gate_up|dense_h_to_4h"),
@@ -23,7 +23,7 @@ public enum Purpose {
    * of a serialized record.
    */
   WHOLE("(?-i:W_q)|_extra_state[0-9]*"),
-  /** Few values that differ little. A dtype with fewer bits would make them equal. */
+  /** A few values with small differences. A dtype with fewer bits would make them equal. */
   PRECISE("e_score_correction_bias|a_log|dt_bias|(?:.*_)?inv_freq|(?:.*_)?(?:router|gate)[._](?:expert_)?bias"),
   OTHER(".*");
 
@@ -35,7 +35,10 @@ public enum Purpose {
   /** Names of scales along a weight's inputs, its last dimension. Each rank has all of them. */
   private static final Pattern OF_INPUTS = Pattern.compile("(?:pre_quant|input|act).*");
 
-  /** Matches the end of a name that says which part of a module it is, not its purpose. */
+  /**
+   * Matches the end of a name that only says which part of a module the tensor is, and not its
+   * purpose.
+   */
   private static final Pattern PART = Pattern.compile("(?<=.)\\.(?:weight|bias|qweight|weight_packed)$");
 
   private final Pattern usual;
@@ -48,7 +51,7 @@ public enum Purpose {
   public static Purpose of(String name) {
     String own = last(name);
     String module = last(PART.matcher(name).replaceFirst(""));
-    // A name such as gate.expert_bias has its module before the last dot.
+    // A name such as gate.expert_bias has the name of its module before the last dot.
     String inModule = module.equals(own) ? last(name.substring(0, Math.max(0, name.lastIndexOf('.')))) : module;
     for (Purpose purpose : values()) {
       boolean is =

@@ -17,11 +17,12 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * Finds rules that would avoid an error, to suggest in its message. They match names of IN.
+ * Finds rules that would avoid an error. The error's message suggests them. Their patterns match
+ * names of IN.
  *
  * @param moves the moves of the request
- * @param plainFiles returns the file numbers that a layout of this many ranks writes if a rule
- *     gives it without {@code @}
+ * @param plainFiles returns, for a number of ranks, the numbers of the files that a layout of these
+ *     ranks writes if a rule gives it without {@code @}
  */
 public record Remedy(Moves moves, IntFunction<Set<Integer>> plainFiles) {
   /** Returns a rule that keeps {@code scale} whole in all files of {@code weight}. */
@@ -51,7 +52,10 @@ public record Remedy(Moves moves, IntFunction<Set<Integer>> plainFiles) {
     return DeviceMesh.of(ranks).ranks(listed).layout(Placement.replicate()).qualified();
   }
 
-  /** Returns the keys of a rule like {@code rule}, but only for {@code source}'s assembly. */
+  /**
+   * Returns the keys of a rule that is like {@code rule}, but applies only to the assembly of
+   * {@code source}.
+   */
   private String copy(Rule rule, String source) {
     String match =
         rule.joins()
@@ -82,7 +86,7 @@ public record Remedy(Moves moves, IntFunction<Set<Integer>> plainFiles) {
     if (!(form instanceof Rule.Form.Parts parts)) {
       return List.of();
     }
-    // The unit of names that are joined applies only to the weight.
+    // If names are joined, the unit applies only to the weight.
     String unit = parts.splits() && parts.unit().isPresent() ? ", \"unit\": " + parts.unit().getAsLong() : "";
     return List.of(
         (parts.splits() ? "\"split\": " + parts.sizes() : "\"parts\": " + list(parts.names()))

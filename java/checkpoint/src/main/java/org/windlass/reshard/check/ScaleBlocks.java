@@ -26,13 +26,15 @@ import org.windlass.reshard.tensor.TensorMove;
 
 /**
  * Checks that quantized tensors are cut and joined in the same way as their scales. Each scale
- * belongs to a block of elements. So cuts and joints must be at block boundaries, and each rank
- * that holds a block must hold its scale.
+ * belongs to a block of elements. So tensors must be cut and joined at block boundaries, and each
+ * rank that holds a block must hold the scale of that block.
  */
 public final class ScaleBlocks {
   private final Moves moves;
   private final Map<String, String> weightOf = new HashMap<>();
-  /** Number of inputs of each packed weight, keyed by name: the length of its g_idx. */
+  /**
+   * For each packed weight, its number of inputs, which is the length of its g_idx. Keyed by name.
+   */
   private final Map<String, Long> inputs = new HashMap<>();
   private final Set<List<Object>> checked = new HashSet<>();
   private final boolean byRank;
@@ -70,7 +72,8 @@ public final class ScaleBlocks {
    *
    * @param byRank whether the source layouts cut the stored tensors
    * @param remedy names rules that would work
-   * @throws InvalidArgumentException naming a weight, its scales, the block and a rule that works
+   * @throws InvalidArgumentException with a message that names a weight, its scales, the block and
+   *     a rule that works
    */
   public static void check(
       Scales scales, Moves moves, boolean byRank, Remedy remedy) {
@@ -117,7 +120,7 @@ public final class ScaleBlocks {
   private void check(Scales.Pair pair, TensorMove weight, TensorMove scale) {
     boolean isIndex = GroupNumbers.isName(pair.scale().name());
     boolean isShape = GroupNumbers.isShape(pair.scale().name());
-    // If weights are parts of a joined one, their group numbers or shapes are not joined.
+    // If weights become parts of a joined weight, their group numbers and shapes are not joined.
     boolean isApart = (isIndex || isShape) && isJoined(weight) && !isStacked(weight);
     if (!isApart) {
       checkJoined(weight, scale);
@@ -167,14 +170,14 @@ public final class ScaleBlocks {
     }
   }
 
-  /** Returns whether these facts are unchecked. A model has few different ones. */
+  /** Returns whether these facts were not checked before. A model has few different ones. */
   private boolean isNew(Object... facts) {
     return checked.add(List.of(facts));
   }
 
   /**
-   * Converts dimensions of the stored tensors to those of the written ones. {@code weight} and
-   * {@code scale} list the stored dimension of each written one.
+   * Converts dimensions of the stored tensors to dimensions of the written ones. For each written
+   * dimension, {@code weight} and {@code scale} list the stored dimension.
    */
   private static List<Along> written(List<Along> along, List<Integer> weight, List<Integer> scale) {
     List<Along> written = new ArrayList<>();
@@ -208,7 +211,7 @@ public final class ScaleBlocks {
     return move.axes().stored().get(move.dim()) == Axes.NEW;
   }
 
-  /** Returns the names of the tensors that a rule joins with that of {@code move}. */
+  /** Returns the names of the tensors that a rule joins with the tensor of {@code move}. */
   private List<String> parts(TensorMove move) {
     return moves.into(move.target()).stream().map(part -> part.source().name()).toList();
   }
@@ -221,7 +224,7 @@ public final class ScaleBlocks {
     return parts(move).size() > 1;
   }
 
-  /** Throws if a weight and its scales have one module in IN, and different ones in OUT. */
+  /** Throws if a weight and its scales are in one module in IN, but in different modules in OUT. */
   private void checkNames(Scales.Pair pair) {
     if (!Scales.module(pair.weight().name()).equals(Scales.module(pair.scale().name()))) {
       return;
@@ -267,7 +270,8 @@ public final class ScaleBlocks {
     long[] weight = pair.weight().shape();
     long[] scale = pair.scale().shape();
     if (GroupNumbers.isName(pair.scale().name())) {
-      // There is one for each input: a row in GPTQ, and a packed column otherwise.
+      // Scales of this kind have one element for each input. An input is a row in GPTQ, and
+      // otherwise a packed column.
       int dim = GroupNumbers.inputs(pair.weight());
       long all = inputs.getOrDefault(pair.weight().name(), 0L);
       return weight.length == 2 && Along.isPacked(weight[dim], all)
@@ -284,7 +288,8 @@ public final class ScaleBlocks {
     List<Along> all = new ArrayList<>();
     for (int d = 0; d < scale.length; d++) {
       Along along = along(pair, d, weight[d], scale[d], usual);
-      // Scales with fewer dimensions have those of the rows, or of the experts and rows.
+      // If scales have fewer dimensions than the weight, these are the rows, or the experts and
+      // rows.
       if (along == null || scale.length < weight.length && scale[d] != weight[d] && scale[d] != 1) {
         return Optional.empty();
       }
@@ -293,7 +298,10 @@ public final class ScaleBlocks {
     return Optional.of(all);
   }
 
-  /** Returns how scales run along dimension {@code d}; null if the counts don't fit. */
+  /**
+   * Returns how scales are distributed along dimension {@code d}. Returns null if the counts don't
+   * fit.
+   */
   private @Nullable Along along(Scales.Pair pair, int d, long elements, long scales, long usual) {
     SourceTensor weight = pair.weight();
     long words = weight.shape()[d];
@@ -323,7 +331,10 @@ public final class ScaleBlocks {
                     + other + "; give both the same \"stack\""));
   }
 
-  /** Throws unless a part of a weight has whole blocks, and takes exactly their scales along. */
+  /**
+   * Throws unless a joined part of a weight consists of whole blocks, and brings exactly the scales
+   * of these blocks.
+   */
   private static void checkJoint(TensorMove weight, TensorMove scale, Along along) {
     List<TensorMove.Segment> own = weight.segments(along.weight());
     List<TensorMove.Segment> scales = scale.segments(along.scale());
@@ -379,13 +390,16 @@ public final class ScaleBlocks {
                   + " along dimension " + each.weight() + ", with " + scale.shape()[each.scale()]
                   + " scales in \"" + pair.scale().name() + "\", which are of blocks of "
                   + own.block() + ": the cut is inside a block, and the scales of several ranks are not"
-                  + " those of the whole; ignoreScales() joins them all the same");
+                  + " those of the whole; ignoreScales() joins them nevertheless");
         }
       }
     }
   }
 
-  /** Throws unless a rank's piece of a weight ends between blocks and the rank has their scales. */
+  /**
+   * Throws unless a rank's piece of a weight ends between blocks, and the rank has the scales of
+   * its blocks.
+   */
   private void checkHeld(
       TargetTensor weight, TargetTensor scale, int rank, List<Along> all) {
     Runs held = weight.held(rank);

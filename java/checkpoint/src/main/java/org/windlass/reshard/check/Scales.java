@@ -28,7 +28,7 @@ import org.windlass.reshard.tensor.TargetTensor;
  * name.
  */
 public final class Scales {
-  /** Pairs a quantized tensor with one tensor that holds scales of it. */
+  /** Pairs a quantized tensor with a tensor that holds its scales. */
   record Pair(SourceTensor weight, SourceTensor scale) {}
 
   private final Map<String, String> first = new LinkedHashMap<>();
@@ -88,15 +88,15 @@ public final class Scales {
     return name.substring(0, name.lastIndexOf('.') + 1);
   }
 
-  /** Returns the name of a tensor that holds scales of that weight; empty if none does. */
+  /** Returns the name of a tensor that holds scales of that weight. Empty if there is none. */
   public Optional<String> of(SourceTensor weight) {
     return Optional.ofNullable(first.get(weight.stored()));
   }
 
   /**
-   * Returns whether a tensor keeps its dtype. That is so if it holds scales of another tensor or of
-   * activations. It is also so for a tensor named "scales" in a checkpoint of quantized tensors,
-   * but not for "scale", which may be a norm's weight.
+   * Returns whether a tensor keeps its dtype. A tensor keeps its dtype if it holds scales of
+   * another tensor or of activations. In a checkpoint of quantized tensors, a tensor named "scales"
+   * also keeps its dtype, but not one named "scale", which may be the weight of a norm.
    */
   public boolean keep(SourceTensor tensor) {
     return hold(tensor)
@@ -109,9 +109,9 @@ public final class Scales {
   }
 
   /**
-   * Returns every tensor that holds scales, with its weight. If several weights are possible, the
-   * one whose name shares the longest prefix is taken. If several share equally long ones, the
-   * tensor is left out.
+   * Returns every tensor that holds scales, with its weight. If several weights are possible, takes
+   * the weight whose name shares the longest prefix with the tensor's name. If this is true of
+   * several weights, leaves the tensor out.
    */
   List<Pair> pairs() {
     List<Pair> pairs = new ArrayList<>();
@@ -129,8 +129,8 @@ public final class Scales {
   }
 
   /**
-   * Throws InvalidArgumentException if scales are joined of which each rank of IN has one, for its
-   * own piece. They are not scales of the whole weight.
+   * Throws InvalidArgumentException if a rule joins scales that each rank of IN has only for its
+   * own piece of the weight. Such scales do not apply to the whole weight.
    */
   static void checkNotJoinedOfOnes(Scales.Pair pair) {
     Layout from = pair.scale().from();
@@ -142,11 +142,14 @@ public final class Scales {
       throw new InvalidArgumentException(
           "tensor \"" + pair.scale().name() + "\": each rank of IN has one scale for its piece of \""
               + pair.weight().name() + "\", and " + all + " of them are not those of the whole; give it R in"
-              + " the source, or ignoreScales() joins them all the same");
+              + " the source, or ignoreScales() joins them nevertheless");
     }
   }
 
-  /** Throws if a rule appends zeros to a weight or its scales: they could count as values. */
+  /**
+   * Throws if a rule appends zeros to a weight or to its scales, because these zeros could count as
+   * values.
+   */
   void checkNotPadded(Moves moves) {
     Set<SourceTensor> pairs = new LinkedHashSet<>();
     pairs().forEach(pair -> pairs.addAll(List.of(pair.weight(), pair.scale())));
@@ -163,11 +166,12 @@ public final class Scales {
   }
 
   /**
-   * Warns or throws if rules leave out only one tensor of a weight and its scales.
+   * Warns or throws if rules leave out a weight but not its scales, or scales but not their weight.
    *
    * @param isWritten returns whether a tensor is written
    * @param ignoreScales whether the request allows casts of tensors that have scales
-   * @throws InvalidArgumentException naming a weight that is written without its scales
+   * @throws InvalidArgumentException with a message that names a weight that is written without its
+   *     scales
    */
   public void lookAtDropped(Predicate<String> isWritten, boolean ignoreScales, Doubts doubts) {
     for (Pair pair : pairs()) {
@@ -190,7 +194,7 @@ public final class Scales {
     return differs < 0 ? a.name().length() : differs;
   }
 
-  /** Returns the tensors with scales that belong to no weight for certain. */
+  /** Returns the tensors with scales for which no weight is certain. */
   List<SourceTensor> alone() {
     Set<SourceTensor> paired = new HashSet<>();
     pairs().forEach(pair -> paired.add(pair.scale()));

@@ -14,9 +14,9 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * Checks modules of which a rule splits or pads a tensor. The outputs of a weight, of its bias and
- * of its LoRA factors belong together. So all these tensors must be split or padded alike, or each
- * rank must have all outputs of those that are not.
+ * Checks each module that has a tensor which a rule splits or pads. The outputs of a weight, of its
+ * bias and of its LoRA factors belong together. So all these tensors must be split or padded in the
+ * same way. If one of them is not, each rank must have all of its outputs.
  */
 public final class Siblings {
   private static final Pattern OWN =
@@ -27,7 +27,8 @@ public final class Siblings {
   /**
    * Checks all moves.
    *
-   * @throws InvalidArgumentException naming two tensors of a module that are cut differently
+   * @throws InvalidArgumentException with a message that names two tensors of a module that are cut
+   *     differently
    */
   public static void check(Moves moves) {
     if (moves.all().stream().map(moves::ruleOf).noneMatch(Siblings::changes)) {
@@ -80,7 +81,7 @@ public final class Siblings {
         : target.division().padded().get(written) != target.shape()[written];
   }
 
-  /** Returns whether each rank has the same indices of two dimensions, or all of them. */
+  /** Returns whether each rank has the same indices of both dimensions, or all indices. */
   private static boolean isAlike(
       List<TensorMove> own, int dim, List<TensorMove> others, int otherDim) {
     boolean isAlike = own.size() == others.size();

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Checks a request, warns about doubtful parts of it, and suggests rules that would work. */
+/**
+ * Checks a request, warns about parts of it that are seldom intended, and suggests rules that would
+ * work.
+ */
 @NullMarked
 package org.windlass.reshard.check;
 

@@ -9,8 +9,8 @@ import org.windlass.reshard.tensor.TargetTensor;
 
 /**
  * Copies a box (a range of indices in each dimension) between a tensor in a file and a block of
- * memory. It reads the file and does not map it, so a file that another process truncates meanwhile
- * causes an exception.
+ * memory. It reads the file and does not map it. So if another process truncates the file
+ * meanwhile, this causes an exception and not a crash.
  */
 final class FileBox {
   /** Size in bytes of the scratch memory for {@link #read}. */
@@ -21,9 +21,10 @@ final class FileBox {
   // The page cache allocates memory for a write in pieces of the size of the call. Recently freed
   // pieces of this size are available, while larger ones were up to four times slower.
   private static final int WRITE_BYTES = 256 << 10;
-  // A gap up to this size between two rows is read with them. That costs less than one more call.
+  // If the gap between two rows is at most this size, it is read together with them. This costs
+  // less than one more call.
   private static final long GAP_BYTES = 4 << 10;
-  // Rows from this size on are worth a call each.
+  // Rows of at least this size are read or written with a call for each.
   private static final long ROW_BYTES = 32 << 10;
 
   /** Moves bytes that are contiguous in the file and in the block. Takes both byte offsets. */
@@ -147,7 +148,10 @@ final class FileBox {
     return memory.clear().limit((int) (from + Math.min(bytes, most))).position((int) from);
   }
 
-  /** Calls {@code action} for every {@code group}-th row along the dimension of the rows. */
+  /**
+   * Calls {@code action} for row 0, {@code group}, 2 * {@code group} and so on along the dimension
+   * of the rows.
+   */
   private void forEach(long group, Rows action) {
     long[] index = new long[rows + 1];
     do {
@@ -174,7 +178,7 @@ final class FileBox {
     return stride;
   }
 
-  /** Returns the byte offset of element {@code first + index}. An index that is left out is 0. */
+  /** Returns the byte offset of element {@code first + index}. Missing indices are 0. */
   private long offset(long[] first, long[] extents, long[] index) {
     long offset = 0;
     for (int d = 0; d < extents.length; d++) {

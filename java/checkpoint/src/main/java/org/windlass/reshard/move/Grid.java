@@ -13,12 +13,13 @@ import java.util.stream.IntStream;
  */
 record Grid(long[] extents, long[] step) {
   /**
-   * Cuts a tensor into tiles that have long contiguous rows in every file. A tile first grows until
-   * its rows have {@code least} elements in each order. Then the rows in the last order grow.
+   * Cuts a tensor into tiles that have long contiguous rows in every file. A tile grows until, in
+   * each order of dimensions, its rows have {@code least} elements. Then it grows along the rows in
+   * the last order.
    *
    * @param orders the orders of dimensions in files, each innermost dimension first
    * @param least number of elements
-   * @param most most elements of a tile, unless a tile has a single element
+   * @param most largest number of elements of a tile; a tile has at least one element
    */
   static Grid of(long[] extents, List<List<Integer>> orders, long least, long most) {
     long[] step = new long[extents.length];

@@ -15,7 +15,7 @@ import org.windlass.reshard.tensor.TensorMove;
  * Moves tensors from files to files.
  *
  * <p>It cuts each target into tiles, which are boxes of elements. A few threads take tiles, one
- * after another, until none is left. A thread reads the sources of a tile and writes each rank's
+ * after another, until no tile is left. A thread reads the sources of a tile and writes each rank's
  * share of the tile. So the work depends on the bytes, and not on the number of ranks in the
  * layouts.
  *
@@ -38,15 +38,15 @@ public record Mover(
 
   /**
    * Holds the bytes that target ranks took from files of other ranks, and from their own files.
-   * Both count in the wire dtype.
+   * Bytes are counted in the wire dtype.
    */
   public record Moved(long sentBytes, long localBytes) {}
 
   /**
    * Moves everything. This is a collective operation.
    *
-   * @param wrote receives the number of bytes of each tile that this process has written, from any
-   *     of its threads
+   * @param wrote for each tile that this process has written, receives the number of bytes. Any of
+   *     its threads may call it
    */
   public Moved run(LongConsumer wrote) {
     if (!moves.isEmpty()) {
@@ -80,7 +80,7 @@ public record Mover(
         wrote.accept(mover.writtenBytes() - before);
       }
     }
-    // All ranks wait here, and share their byte counts and overflowed tensors.
+    // All ranks wait here, and exchange their byte counts and the names of overflowed tensors.
     team.add(Team.SENT, mover.sentBytes());
     team.add(Team.LOCAL, mover.localBytes());
     overflows.share(team, comm);

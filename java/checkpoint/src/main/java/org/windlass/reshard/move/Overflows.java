@@ -31,13 +31,13 @@ import org.windlass.reshard.tensor.TensorMove;
  * Finds tensors with values that a cast to a dtype of a smaller range makes infinite or the largest
  * finite value.
  *
- * <p>Threads check values as they write them, while the values are in the CPU's caches. Only a
- * tensor with such values is then compared with its source.
+ * <p>Threads check values as they write them, while the values are in the CPU's caches. Afterwards,
+ * only a tensor with such values is compared with its source.
  */
 public final class Overflows {
   private static final int CHUNK = 65_536;
 
-  /** Looks in the written values for those that may come from an overflow. */
+  /** Looks for written values that may come from an overflow. */
   static final class Watch {
     private static final int WORDS = 1024;
     private static final int STRIDE = 8;
@@ -47,7 +47,10 @@ public final class Overflows {
     /** Words whose elements all have one value, keyed by dtype and value. */
     private static final Map<List<Object>, Long> FILLED = new ConcurrentHashMap<>();
 
-    /** Mask of a word's bits without signs, and a word with the wanted magnitude per element. */
+    /**
+     * A mask of a word's bits without signs, and a word in which each element has the magnitude to
+     * find.
+     */
     private final long magnitudes;
 
     private final long sought;
@@ -99,7 +102,7 @@ public final class Overflows {
     }
 
     /**
-     * Returns whether an element has the magnitude to find. The difference of any other magnitude
+     * Returns whether an element has the magnitude to find. For any other magnitude, the difference
      * carries into the sign bit. The loop is written out because the compiler that runs reshards
      * does not unroll it.
      */
@@ -140,12 +143,15 @@ public final class Overflows {
     }
   }
 
-  /** Returns the watch for a target, or null if its values can't overflow. */
+  /** Returns the watch for a target. Null if its values can't overflow. */
   @Nullable Watch watch(TargetTensor target) {
     return watches.get(target.name());
   }
 
-  /** Collects the overflowed tensors that all processes found. Every rank calls it. */
+  /**
+   * Collects the names of the overflowed tensors that all processes have found. Every rank calls
+   * it.
+   */
   void share(Team team, Communicator comm) {
     if (team.isWhole() || watches.isEmpty()) {
       return;

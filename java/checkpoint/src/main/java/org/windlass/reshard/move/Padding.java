@@ -14,8 +14,8 @@ import org.windlass.reshard.tensor.TargetTensor;
 import org.windlass.reshard.tensor.TensorMove;
 
 /**
- * Reads the padding of source tensors, which no target contains. Padding is zero. If it is not, the
- * tensor's shape is wrong, and a run would lose values.
+ * Reads the padding of source tensors, which no target contains. Padding must be zero. If a value
+ * in it is not zero, the shape given for the tensor is wrong, and a run would lose values.
  */
 public final class Padding {
   private static final int READ_BYTES = 512 << 10;
@@ -35,7 +35,8 @@ public final class Padding {
    * Checks that the padding of every source tensor is zero.
    *
    * @param check throws an exception if the run must end
-   * @throws InvalidArgumentException naming the tensor and the first value that is not zero
+   * @throws InvalidArgumentException with a message that names the tensor and the first value that
+   *     is not zero
    */
   public static void requireZeros(
       Checkpoint in, List<TensorMove> moves, Team team, Runnable check) {
@@ -85,12 +86,11 @@ public final class Padding {
     // In dtypes of less than a byte, the last index counts bytes.
     index[index.length - 1] =
         index[index.length - 1] * files.dtype().bits() / source.dtype().bits();
-    List<Long> padded = source.division().padded();
     throw new InvalidArgumentException(
-        "tensor \"" + source.name() + "\": its shape is " + Arrays.toString(source.shape())
-            + " by its rule or layout.json, so indices from " + source.shape()[dim]
-            + " of dimension " + dim + " would be left out as padding, and the value at "
-            + Arrays.toString(index) + " is not zero; correct \"shape\" there, or keep all of "
-            + padded + " by a rule and layout.json without \"pad_to\" and \"padded\"");
+        "tensor \"" + source.name() + "\": its rule or layout.json gives the shape "
+            + Arrays.toString(source.shape()) + ", so indices from " + source.shape()[dim]
+            + " of dimension " + dim + " count as padding, but the value at "
+            + Arrays.toString(index) + " is not zero. Correct \"shape\"; or, if this is data,"
+            + " remove \"pad_to\" from the rule and \"padded\" from layout.json");
   }
 }

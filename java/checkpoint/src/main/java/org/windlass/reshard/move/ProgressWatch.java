@@ -13,8 +13,8 @@ import org.windlass.error.DeadlineExceededException;
 import org.windlass.internal.Daemon;
 
 /**
- * Watches the number of bytes that have moved. Reports it to a listener, and aborts if none moved
- * for the length of the deadline.
+ * Watches the number of bytes that have moved. Reports it to a listener, and aborts the run if no
+ * byte moved for the length of the deadline.
  */
 final class ProgressWatch {
   private static final long LOOK_MILLIS = 50;
@@ -52,13 +52,14 @@ final class ProgressWatch {
   }
 
   /**
-   * Runs {@code body}, which calls operations of the team, and reports to the listener when
-   * everything has moved. The listener is never interrupted. If the body fails, this method waits
-   * at most a second for a listener that is still running.
+   * Runs {@code body}, which calls operations of the team, and reports to the listener once all
+   * bytes have moved. The listener is never interrupted. If the body fails, this method waits at
+   * most a second for a listener that is still running.
    *
-   * @throws DeadlineExceededException if nothing moved for the length of the deadline, or the
-   *     listener didn't return for as long after the body's end
-   * @throws RuntimeException if the listener throws it; an {@link Error} is thrown likewise
+   * @throws DeadlineExceededException if no byte moved for the length of the deadline, or if the
+   *     listener did not return within the same time after the body's end
+   * @throws RuntimeException if the listener throws it. An {@link Error} of the listener is thrown
+   *     too
    */
   void run(Team team, Runnable body) {
     CompletableFuture<Boolean> watch =

@@ -38,7 +38,10 @@ final class Room {
     used = mark;
   }
 
-  /** Takes {@code size} bytes, valid until {@link #reset} or a {@link #free} that covers them. */
+  /**
+   * Takes {@code size} bytes. They are valid until {@link #reset}, or until {@link #free} frees
+   * them.
+   */
   Piece take(long size) {
     long from = used;
     used += (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;

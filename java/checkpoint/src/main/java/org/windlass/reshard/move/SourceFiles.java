@@ -20,8 +20,9 @@ import org.windlass.reshard.tensor.TensorMove;
 
 /**
  * Finds the files that hold the source of a move. Several files together hold a tensor. A Partial
- * tensor has several terms, each held so. Of replicas, only the first is used. Indices are those of
- * {@link ByteIndices}. They include the padding that the files hold.
+ * tensor has several terms, and several files together hold each term. If there are replicas, only
+ * the first one is used. Indices are those of {@link ByteIndices}. They include the padding that
+ * the files hold.
  */
 final class SourceFiles {
   private record Part(SafetensorsFile file, Runs runs) {}
@@ -82,7 +83,7 @@ final class SourceFiles {
     return indices.segments(move);
   }
 
-  /** Returns the source's extents, in the order of the target's dimensions. */
+  /** Returns the extents of the source, in the order of the target's dimensions. */
   long[] shape() {
     return indices.shape(move.shape());
   }
@@ -96,14 +97,14 @@ final class SourceFiles {
     return indices.memory();
   }
 
-  /** Returns the dtype to which elements are cast before the target's. */
+  /** Returns the dtype to which elements are cast before they are cast to the target's dtype. */
   DType wire(boolean staged) {
     DType own = move.source().dtype();
     DType wire = staged ? move.effectiveWire() : move.wire().orElse(own);
     return wire == own || !staged && wire == move.target().dtype() ? dtype() : wire;
   }
 
-  /** Returns the number of bytes that an element of {@link #dtype} has in the wire dtype. */
+  /** Returns the number of bytes, in the wire dtype, of an element of {@link #dtype}. */
   long wireBytes() {
     return Math.max(move.effectiveWire().bits() / Byte.SIZE, 1);
   }
@@ -117,7 +118,10 @@ final class SourceFiles {
         && move.axes().keepOrder();
   }
 
-  /** Returns the bytes of memory for an element until it is copied to the target's memory. */
+  /**
+   * Returns the number of bytes of memory that an element needs before it is copied to the target's
+   * memory.
+   */
   long elementBytes() {
     return (terms() > 1 ? terms() + 1L : 1) * dtype().bytes() + wireBytes();
   }

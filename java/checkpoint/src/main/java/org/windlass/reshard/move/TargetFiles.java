@@ -19,7 +19,7 @@ import org.windlass.reshard.tensor.TensorMove;
  * ByteIndices}. Thread-safe.
  */
 final class TargetFiles {
-  /** Bytes of a source file whose reading takes as long as the system call for it. */
+  /** Number of bytes of a source file that take as long to read as one system call. */
   private static final long ROW_BYTES = 4 << 10;
 
   /**

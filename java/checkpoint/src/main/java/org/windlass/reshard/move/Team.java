@@ -28,14 +28,17 @@ import org.windlass.internal.memory.PaddedWords;
 import org.windlass.report.Report;
 
 /**
- * Groups this process's ranks that work on a run, and state shared with other processes.
+ * The ranks of this process that work on a run, and the state that they share with other processes.
  *
  * <p>The state contains counters that distribute the work, heartbeats, and the progress of the
  * process of rank 0. Only that process creates OUT. The state is in a {@link org.windlass.Window},
  * and every process maps all ranks' parts of it.
  */
 public final class Team implements AutoCloseable {
-  /** Time limit longer than any step. A {@link ProgressWatch} ends work without progress. */
+  /**
+   * Time limit that is longer than any step. A {@link ProgressWatch} ends work that makes no
+   * progress.
+   */
   public static final Duration NO_LIMIT = Duration.ofDays(7);
 
   /** Largest number of threads of a process that read and write. More are not faster. */
@@ -64,12 +67,17 @@ public final class Team implements AutoCloseable {
   private static final int PROCESS = 8;
   private static final int WORDS = 9;
 
-  /** Values of the word {@link #STAGE}: the files exist; OUT has its name. */
+  /**
+   * Value of the word {@link #STAGE}: the files exist. The next value means that OUT has its name.
+   */
   private static final int MADE = 1;
 
   private static final int NAMED = 2;
 
-  /** Size in bytes of the path that rank 0 shares after its words, including the length field. */
+  /**
+   * Size in bytes of a buffer after rank 0's words, for the path of OUT's files and its length
+   * field. Rank 0 writes the path there, and other processes read it.
+   */
   private static final int PATH_BYTES = 8 << 10;
 
   private static final Duration BEAT = Duration.ofMillis(50);
@@ -101,7 +109,7 @@ public final class Team implements AutoCloseable {
    * Starts the team in all processes, and compares their requests. This is a collective operation.
    *
    * @param request returns a number that identifies the request
-   * @param deadline how long a process may be silent, or late here
+   * @param deadline how long a process may be silent, or how long it may take to join
    * @throws MismatchException in every process, if the requests differ
    */
   public static Team open(LocalGroup group, LongSupplier request, Duration deadline) {
@@ -133,9 +141,9 @@ public final class Team implements AutoCloseable {
       PaddedWords theirs = wordsOf(rank);
       if (theirs.peekLong(REQUEST) != words.peekLong(REQUEST)) {
         throw new MismatchException(
-            "reshard: " + name(rank) + " is asked for something else than " + name(0)
-                + ", or finds something else in IN; every process takes the same layouts, rules and"
-                + " dtypes, and the same IN, which nobody changes meanwhile",
+            "reshard: " + name(rank) + " has another request than " + name(0)
+                + ", or finds other data in IN; give every process the same layouts, rules and"
+                + " dtypes, and the same IN, and don't change IN during the run",
             null,
             "",
             List.of(0, rank));
@@ -155,17 +163,17 @@ public final class Team implements AutoCloseable {
     return group.size() == size();
   }
 
-  /** Returns whether rank 0 belongs to this process, which then creates OUT. */
+  /** Returns true if rank 0 is in this process. The process of rank 0 creates OUT. */
   public boolean isFirst() {
     return first.rank() == 0;
   }
 
-  /** Returns whether a rank of this process reads and writes: the first MOST_WORKERS ranks. */
+  /** Returns whether a rank reads and writes. The first MOST_WORKERS ranks of a process do. */
   boolean works(Communicator own) {
     return own.rank() - first.rank() < MOST_WORKERS;
   }
 
-  /** Adds to a counter of all processes, and returns what it was before. */
+  /** Adds to a counter of all processes, and returns the previous value. */
   long add(int counter, long value) {
     return words.addLong(counter, value);
   }
@@ -174,12 +182,15 @@ public final class Team implements AutoCloseable {
     return words.peekLong(counter);
   }
 
-  /** Aborts all waits of the ranks with this reason, unless the team has failed already. */
+  /**
+   * Aborts the communicator, so that the waits of all ranks end with this reason. Does nothing if
+   * it has failed already.
+   */
   public void abort(String reason) {
     first.abort(reason);
   }
 
-  /** Returns the failure that has ended the team; empty while there is none. */
+  /** Returns the failure that has ended the team. Empty if it has not failed. */
   Optional<WindlassException> failure() {
     return first.failure();
   }
@@ -241,7 +252,8 @@ public final class Team implements AutoCloseable {
    *
    * @param check throws the exception that ends the wait
    * @return the path of the files
-   * @throws DeadlineExceededException if the process of rank 0 is silent for that long
+   * @throws DeadlineExceededException if the process of rank 0 is silent for the length of the
+   *     deadline
    */
   public Path awaitMade(Runnable check) {
     await(MADE, check);
@@ -267,7 +279,7 @@ public final class Team implements AutoCloseable {
       try {
         check.run();
       } catch (WindlassException ended) {
-        // The first process may have ended right after its last message.
+        // Rank 0's process may have ended right after its last message.
         if (words.read(STAGE) >= stage) {
           return;
         }
@@ -278,7 +290,7 @@ public final class Team implements AutoCloseable {
         since = System.nanoTime();
       } else if (System.nanoTime() - since > deadline.toNanos()) {
         throw new DeadlineExceededException(
-            "reshard: " + name(0) + " gave no sign of life for " + deadline.toMillis() / 1e3 + " s",
+            "reshard: " + name(0) + " was silent for " + deadline.toMillis() / 1e3 + " s",
             null,
             "",
             List.of(0));

@@ -23,11 +23,14 @@ import org.windlass.reshard.tensor.TensorMove;
 
 /** Moves tiles in the memory of one thread: reads, reduces, casts and writes them. */
 final class TileMover {
-  /** Most bytes of a source's values in memory at a time, if the values are cast or reordered. */
+  /**
+   * Largest number of bytes of a source's values in memory at a time, if the values are cast or
+   * reordered.
+   */
   private static final long READ_BYTES = 512 << 10;
 
   /**
-   * Represents a box of elements of a source that move to a box of a target.
+   * Represents a box of elements of a source that moves to a box of a target.
    *
    * @param index the index of the source among the target's sources
    * @param from the box's first index in the source, for each written dimension
@@ -43,11 +46,14 @@ final class TileMover {
     }
   }
 
-  /** Holds the values of a box: its bytes, and a tensor over them in written order. */
+  /**
+   * Holds the values of a box as bytes, and as a tensor over these bytes with the dimensions in
+   * written order.
+   */
   private record Values(Tensor view, ByteBuffer bytes) {}
 
   /**
-   * Holds the elements of a tile that one part of the target has, until they are written.
+   * Holds the elements of a tile that belong to one part of the target, until they are written.
    *
    * @param piece the box of those elements in the part
    */
@@ -67,7 +73,7 @@ final class TileMover {
   /**
    * Creates a mover.
    *
-   * @param bytes about the size of a tile in memory
+   * @param bytes approximate size of a tile in memory
    * @param staged whether all values pass through memory in the wire dtype
    */
   TileMover(Team team, Overflows overflows, long bytes, boolean staged) {
@@ -90,7 +96,7 @@ final class TileMover {
   }
 
   void move(Tiles.Tile tile) {
-    // Pages that no tile touches take no memory.
+    // Memory pages that no tile uses are never allocated.
     room.reset(2 * (bytes + READ_BYTES));
     List<Box> boxes = boxes(tile);
     boolean isPlain =
@@ -166,7 +172,7 @@ final class TileMover {
   }
 
   /**
-   * Collects and writes the pieces of as many parts as fit the memory.
+   * Collects and writes the pieces of several parts, until no further part fits into memory.
    *
    * @param first the index of the first part
    * @return the index after the last part that was written
@@ -322,7 +328,10 @@ final class TileMover {
     }
   }
 
-  /** Counts the bytes that the ranks of a part take from other ranks' files and their own. */
+  /**
+   * Counts the bytes that the ranks of a part take from other ranks' files and from their own
+   * files.
+   */
   private void count(TargetFiles.Part part, Box box, List<Runs.Box> held) {
     Axes axes = box.source().move().axes();
     long wireBytes = box.source().wireBytes();

@@ -16,7 +16,10 @@ import org.windlass.reshard.tensor.TensorMove;
  * in the same way. Thread-safe.
  */
 final class Tiles {
-  /** Represents a box of a target that one thread moves, by its first indices and its extents. */
+  /**
+   * Represents a box of a target that one thread moves. {@code start} has its first indices, {@code
+   * shape} its extents.
+   */
   record Tile(TargetFiles files, long[] start, long[] shape) {}
 
   private final Checkpoint in;
@@ -43,7 +46,7 @@ final class Tiles {
     this.bytes = bytes;
   }
 
-  /** Returns a tile that no other thread of any process gets, or null if none is left. */
+  /** Returns a tile that no other thread of any process gets. Null if no tile is left. */
   synchronized @Nullable Tile next() {
     long number = team.add(Team.TILES, 1);
     while (number >= end) {

@@ -6,11 +6,12 @@ import org.windlass.checkpoint.CheckpointWriter;
 import org.windlass.internal.Daemon;
 
 /**
- * Syncs written data to the disk while more is being written, so that little is left at the end.
+ * Syncs written data to the disk while more is being written, so that little is left to sync at the
+ * end.
  */
 public final class EarlySync implements AutoCloseable {
-  // One round over all files pays off for this number of bytes. In shorter rounds, many rows of
-  // transposed tensors would reach the disk in pieces.
+  // Number of written bytes after which all files are synced once. With a smaller number, many rows
+  // of transposed tensors would reach the disk in pieces.
   private static final long ROUND_BYTES = 256L << 20;
 
   private final CheckpointWriter writer;
@@ -36,7 +37,7 @@ public final class EarlySync implements AutoCloseable {
   }
 
   /**
-   * Waits for the sync that was started. Throws its failure the first time only, because an
+   * Waits for the sync that was started. Throws the sync's failure only the first time, because an
    * exception cannot suppress itself.
    */
   @Override

@@ -18,7 +18,7 @@ import org.windlass.checkpoint.SafetensorsFile;
 
 /**
  * Lists the other files in IN's folder, such as a model's configuration and its tokenizer. Small
- * files that are no weights are copied unchanged, including links to them.
+ * files that do not contain weights are copied unchanged. Links to such files count as files.
  *
  * @param copied the files to copy, sorted by name
  * @param leftOut the names of the other files, relative to IN; a folder's name ends in a slash
@@ -28,7 +28,10 @@ public record OtherFiles(List<Path> copied, List<String> leftOut) {
   private static final List<String> ENDINGS =
       List.of(".json", ".jsonl", ".txt", ".model", ".tiktoken", ".jinja", ".py", ".md");
   private static final List<String> BEGINNINGS = List.of("tokenizer", "LICENSE", "NOTICE");
-  /** Matches the names of indices of weights in any format. Their files are not in OUT. */
+  /**
+   * Matches the names of index files of weights, in any format. OUT does not have the files that
+   * they list.
+   */
   private static final Pattern INDEX = Pattern.compile(".*\\.index(?:\\.[^.]+)?\\.json");
 
   /**
@@ -62,7 +65,9 @@ public record OtherFiles(List<Path> copied, List<String> leftOut) {
     return new OtherFiles(copied, leftOut);
   }
 
-  /** Returns the files of a folder that hold no tensors, and the folders without tensor files. */
+  /**
+   * Returns the files of a folder that hold no tensors, and the subfolders without tensor files.
+   */
   private static List<Path> others(Path folder, Set<Path> tensors) throws IOException {
     List<Path> others = new ArrayList<>();
     try (Stream<Path> all = Files.list(folder)) {

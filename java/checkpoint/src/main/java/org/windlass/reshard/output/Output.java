@@ -27,10 +27,10 @@ import org.windlass.reshard.tensor.TargetTensor;
 
 /**
  * Manages the files of a checkpoint that is being written. It keeps no table of tensors for each
- * file: {@link #places} finds where the tensors begin, one after another.
+ * file: {@link #places} computes where each tensor begins, for one tensor after another.
  */
 public final class Output implements AutoCloseable {
-  /** Most local shapes that are kept. */
+  /** Largest number of local shapes that are cached. */
   private static final int MOST_SHAPES = 100_000;
 
   private final ReshardRequest request;
@@ -38,8 +38,8 @@ public final class Output implements AutoCloseable {
   private final List<TargetTensor> targets;
 
   /**
-   * Local shapes, keyed by division, global shape and rank. Many targets are alike. They share
-   * equal divisions and shapes, so these are compared by identity.
+   * Local shapes, keyed by division, global shape and rank. Many targets have the same division and
+   * shape, and share these objects, so keys are compared by identity.
    */
   private final Map<Division, Map<long[], Map<Integer, List<Long>>>> shapes =
       new IdentityHashMap<>();
@@ -61,7 +61,7 @@ public final class Output implements AutoCloseable {
     this.targets = list.targets();
   }
 
-  /** Returns files of these names, which all have these tensors. */
+  /** Returns the files with these names. All of them have the tensors {@code items}. */
   private interface Files {
     List<SafetensorsWriter> make(List<String> names, List<Item> items);
   }
@@ -237,9 +237,8 @@ public final class Output implements AutoCloseable {
   public record Place(SafetensorsWriter file, long begin) {}
 
   /**
-   * Returns a function that gives the place of a target for each rank. It throws
-   * IllegalStateException unless it is applied to all targets, in the order of {@link
-   * MoveList#targets}.
+   * Returns a function that returns, for a target, the place of each rank's tensor. Apply it to all
+   * targets, in the order of {@link MoveList#targets}; otherwise it throws IllegalStateException.
    */
   public Function<TargetTensor, Map<Integer, Place>> places() {
     return new Function<>() {

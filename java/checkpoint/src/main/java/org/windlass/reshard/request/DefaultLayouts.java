@@ -23,7 +23,7 @@ import org.windlass.reshard.tensor.TiedNames;
 /**
  * Checks a request's default layouts, which apply to tensors without a layout of their own.
  *
- * @param ruleOf returns the rule that a tensor has
+ * @param ruleOf returns the rule that applies to a tensor
  * @param warnings receives warnings about layouts that are seldom intended
  */
 record DefaultLayouts(
@@ -74,7 +74,7 @@ record DefaultLayouts(
   /**
    * Checks one default layout.
    *
-   * @param which the default as the user wrote it
+   * @param which the default layout as the user wrote it
    * @param tensors returns the tensors, one after another, so that they take no memory
    */
   private void checkDefault(String which, Layout layout, Supplier<Stream<Seen>> tensors) {
@@ -104,7 +104,10 @@ record DefaultLayouts(
     }
   }
 
-  /** Throws if a request lacks a layout that IN needs, or has one that IN can't have. */
+  /**
+   * Throws if the request lacks a layout that IN requires, or has a layout that is not allowed for
+   * IN.
+   */
   void checkRequest() {
     if (request.to.isEmpty() && (request.rules.isEmpty() || in.names().isEmpty())) {
       throw new InvalidArgumentException("to() is missing; reshard takes a target layout");
@@ -122,7 +125,7 @@ record DefaultLayouts(
     if (!in.byRank() && request.from.filter(Layout::hasPartial).isPresent()) {
       throw new InvalidArgumentException(
           "from() " + request.from.get() + ": holds P, and " + in.path()
-              + " has whole tensors, which are no terms of a reduction");
+              + " holds whole tensors; use R in place of P");
     }
   }
 

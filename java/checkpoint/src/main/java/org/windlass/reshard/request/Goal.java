@@ -16,8 +16,8 @@ import org.windlass.reshard.tensor.Rule;
  * Represents a target layout, whose ranks are the numbers of the files that they write.
  *
  * @param text the layout as the user wrote it
- * @param firstRank the number of file 0's rank. It is 0 if the text names ranks. Otherwise the
- *     ranks are numbered after those of the source, and the files from 0
+ * @param firstRank the rank that writes file 0. It is 0 if the text names ranks. Otherwise, ranks
+ *     are numbered after the ranks of the source, while files are numbered from 0
  */
 record Goal(String text, Layout to, int firstRank) {
   static Goal of(String text, Layout highest) {
@@ -49,7 +49,8 @@ record Goal(String text, Layout to, int firstRank) {
   }
 
   /**
-   * Returns the file numbers of a rule's layout for {@code ranks} ranks that it does not name.
+   * Returns the numbers of the files that a rule's layout of {@code ranks} ranks writes if it does
+   * not name ranks.
    *
    * @param defaultTo the default target layout, whose ranks such a rule uses; if empty, the file
    *     numbers start at 0

@@ -12,7 +12,7 @@ import org.windlass.reshard.tensor.Rule;
  * @param captured the captured texts of the tensor's name, keyed by capture
  */
 record Match(Rule rule, Map<String, String> captured) {
-  /** Is for tensors that no rule matches. */
+  /** The match of a tensor to which no rule applies. */
   static final Match NONE = new Match(Rule.NONE, Map.of());
 
   /** Returns the first rule that matches a name. */
@@ -23,14 +23,17 @@ record Match(Rule rule, Map<String, String> captured) {
         .orElse(NONE);
   }
 
-  /** Returns the names of what is written of a tensor of this name, perhaps with others. */
+  /**
+   * Returns the names under which the result for this tensor is written. A result may contain other
+   * tensors too.
+   */
   List<String> names(String tensor) {
     return rule.as().isEmpty()
         ? List.of(tensor)
         : rule.as().stream().map(as -> NamePattern.fill(as, captured)).toList();
   }
 
-  /** Returns a key that is equal for all tensors that the rule joins to one. */
+  /** Returns a key that is equal for all tensors that the rule joins to one tensor. */
   List<Object> key() {
     return List.of(rule.where(), names(""));
   }

@@ -47,7 +47,7 @@ import org.windlass.reshard.tensor.TiedNames;
  * checked before a byte moves.
  */
 public final class MoveList {
-  /** Key of a header's metadata. No tensor may have this name. */
+  /** Key of the metadata in a header. No tensor may have this name. */
   private static final String METADATA = "__metadata__";
 
   private final Checkpoint in;
@@ -64,7 +64,10 @@ public final class MoveList {
   /** Goals of the rules' {@code to} keys, keyed by the rule's position in the file and the text. */
   private final Map<String, Goal> ruledGoals = new LinkedHashMap<>();
 
-  /** Source layout with the highest rank. Target ranks without numbers follow it. */
+  /**
+   * Source layout with the highest rank. If target ranks have no numbers, they are numbered after
+   * this rank.
+   */
   private final Layout highest;
 
   private final Optional<Goal> defaultTo;
@@ -74,7 +77,8 @@ public final class MoveList {
    *
    * @param warnings receives warnings about rules without matches and about results that are seldom
    *     intended
-   * @throws InvalidArgumentException naming the tensor, the rank, and the expected and found values
+   * @throws InvalidArgumentException with a message that names the tensor, the rank, and the
+   *     expected and found values
    */
   public MoveList(Checkpoint in, ReshardRequest request, Consumer<String> warnings) {
     this.in = in;
@@ -135,7 +139,8 @@ public final class MoveList {
     matches.values().forEach(match -> used.add(match.rule().where()));
     for (Rule rule : rules) {
       if (!used.contains(rule.where())) {
-        warnings.accept(rule.where() + ": matches no tensor that no rule before it matches");
+        warnings.accept(
+            rule.where() + ": has no effect; a rule before it matches each tensor that it matches");
       }
     }
   }
@@ -187,7 +192,7 @@ public final class MoveList {
           if (name.isEmpty() || name.equals(METADATA)) {
             throw new InvalidArgumentException(
                 "tensor \"" + first + "\" would be written as \"" + name
-                    + "\", a name that no tensor can have; correct \"as\" in its rule");
+                    + "\", which is not a valid name of a tensor; correct \"as\" in its rule");
           }
           String other = written.putIfAbsent(name, first);
           if (other != null) {
@@ -201,7 +206,7 @@ public final class MoveList {
     }
   }
 
-  /** Adds a tensor that a rule joins with others to their assembly. */
+  /** Adds a tensor to the assembly of the tensors with which a rule joins it. */
   private void join(SourceTensor tensor, Map<List<Object>, Assembly> joined) {
     Match match = matches.getOrDefault(tensor.name(), Match.NONE);
     if (match.rule().joins()) {
@@ -214,8 +219,9 @@ public final class MoveList {
   }
 
   /**
-   * Returns what a tensor becomes. Tensors that a rule joins become one assembly, which the first
-   * of them takes from {@code joined}.
+   * Returns the assemblies that are written for a tensor. If a rule joins tensors, they become one
+   * assembly. It is in {@code joined}, and the call for the first of the tensors removes and
+   * returns it.
    */
   private List<Assembly> assemblies(SourceTensor tensor, Map<List<Object>, Assembly> joined) {
     Match match = matches.getOrDefault(tensor.name(), Match.NONE);
@@ -299,8 +305,8 @@ public final class MoveList {
   }
 
   /**
-   * Returns the goals of the parts of a fused tensor, or the only one of another tensor. Without a
-   * layout of the rule, it is the default.
+   * Returns the goals of the parts of a fused tensor, or the single goal of another tensor. If the
+   * rule gives no layout, the goal is the default one.
    */
   private List<Goal> goals(Assembly assembly) {
     Rule rule = assembly.rule();
@@ -319,7 +325,7 @@ public final class MoveList {
         throw new InvalidArgumentException(
             rule.where() + ": parts of one tensor are on the same ranks; " + first.text()
                 + " is for " + first.listed() + ", and " + goal.text() + " for " + goal.listed()
-                + "; give all parts as many ranks, with R for those that share a piece");
+                + "; give all parts the same number of ranks, with R for ranks that share a piece");
       }
     }
     return goals;
@@ -354,7 +360,7 @@ public final class MoveList {
   /**
    * Checks that rules leave out a weight and its scales together.
    *
-   * @throws InvalidArgumentException naming a weight whose scales are left out
+   * @throws InvalidArgumentException with a message that names a weight whose scales are left out
    */
   private void lookAtDropped() {
     if (matches.values().stream().anyMatch(match -> match.rule().drops())) {
@@ -383,7 +389,7 @@ public final class MoveList {
                 .orElseGet(() -> Goal.of(text, highest)));
   }
 
-  /** Warns if a rule writes a tensor to files that hold no tensor of the default layout. */
+  /** Warns if a rule writes a tensor to a file that has no tensor of the default layout. */
   private void lookAtFiles(SourceTensor source, Rule rule, Goal goal) {
     Goal base = defaultTo.orElseGet(() -> ruledGoals.values().iterator().next());
     if (!base.files().containsAll(goal.files())) {
@@ -405,7 +411,7 @@ public final class MoveList {
     if (asked.isPresent() && Casts.lack(source.dtype())) {
       throw new UnsupportedException(
           "tensor \"" + source.name() + "\": " + source.dtype() + " is not cast, to " + asked.get()
-              + " or any other dtype; rules give the dtype to the tensors that it is for");
+              + " or any other dtype; set the dtype in rules for the tensors that can be cast");
     }
     return isCast(source) ? asked.orElse(source.dtype()) : source.dtype();
   }
@@ -427,11 +433,14 @@ public final class MoveList {
               throw new InvalidArgumentException(
                   "tensor \"" + name + "\": casting " + source + " to "
                       + (target == source ? wire : target) + " leaves out its scales in \"" + scale
-                      + "\"; ignoreScales() casts it all the same");
+                      + "\"; ignoreScales() casts it nevertheless");
             });
   }
 
-  /** Throws if a tensor is cut, joined or transposed that by its name must stay whole. */
+  /**
+   * Throws if a tensor is cut, joined or transposed although its name shows that it must stay
+   * whole.
+   */
   private void checkWhole(TensorMove move) {
     SourceTensor source = move.source();
     TargetTensor target = move.target();
@@ -457,9 +466,9 @@ public final class MoveList {
                   + "\", " + rule + "} keeps them whole"
               : "a rule joins or transposes them; leave them as they are";
       throw new InvalidArgumentException(
-          "tensor \"" + source.name() + "\": by its name its integers pack rows that lie apart, or"
-              + " are another library's record, and " + what
-              + ". ignoreScales() takes them as others");
+          "tensor \"" + source.name() + "\": its name says that its integers pack distant rows,"
+              + " or are another library's record, and " + what
+              + ". ignoreScales() treats them like other tensors");
     }
   }
 

@@ -13,7 +13,7 @@ import org.windlass.reshard.tensor.TensorMove;
 
 /**
  * Computes a hash of everything that determines a run's steps and files. Processes with equal
- * hashes perform the same steps and have the same files.
+ * hashes run the same steps and write the same files.
  */
 public final class RequestFingerprint {
   private RequestFingerprint() {}

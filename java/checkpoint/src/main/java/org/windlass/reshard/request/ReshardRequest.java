@@ -11,7 +11,9 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
 import org.windlass.plan.TransferMode;
 
-/** Holds the settings of a redistribution, each by its name. A run does not change them. */
+/**
+ * Holds the settings of a redistribution, each in a field of its name. A run does not change them.
+ */
 public final class ReshardRequest {
   /** Default source layout. */
   public final Optional<Layout> from;
@@ -20,8 +22,8 @@ public final class ReshardRequest {
   public @Nullable Path in;
 
   /**
-   * Path of the result. It has whole tensors if the path ends in {@code .safetensors} or {@link
-   * #maxShardBytes} is present.
+   * Path of the result. The result has whole tensors if the path ends in {@code .safetensors} or
+   * {@link #maxShardBytes} is present.
    */
   public @Nullable Path out;
 
@@ -37,28 +39,28 @@ public final class ReshardRequest {
   /** Dtype in which floating tensors are written. */
   public Optional<DType> dtype = Optional.empty();
 
-  /** How bytes move. */
+  /** Way in which bytes move. */
   public TransferMode mode = TransferMode.DIRECT;
 
   /** Number of bytes that a thread collects in memory and writes at a time. */
   public OptionalLong bucketBytes = OptionalLong.empty();
 
-  /** Most tensor bytes in one file of the index form. */
+  /** Largest number of tensor bytes in one file of the index form. */
   public OptionalLong maxShardBytes = OptionalLong.empty();
 
-  /** Whether an existing OUT is exchanged. */
+  /** Whether the run may replace an existing OUT. */
   public boolean force;
 
-  /** Whether replicas and the result are compared. */
+  /** Whether replicas and the result are verified. */
   public boolean verify;
 
   /** Whether f8 tensors are cast even if they have scales. */
   public boolean ignoreScales;
 
-  /** How long the run may make no progress. */
+  /** Longest time in which no byte moves before the run fails. */
   public Duration deadline = Duration.ofSeconds(60);
 
-  /** Creates a request with the defaults of all other settings. */
+  /** Creates a request. All other settings have their defaults. */
   public ReshardRequest(Optional<Layout> from) {
     this.from = from;
   }
@@ -75,17 +77,17 @@ public final class ReshardRequest {
 
   private static Path given(String setting, @Nullable Path path) {
     if (path == null) {
-      throw new InvalidArgumentException(setting + " is missing; a reshard takes a path for it");
+      throw new InvalidArgumentException(setting + " is missing; give its path");
     }
     return path;
   }
 
-  /** Returns whether tensors are written whole rather than rank by rank. */
+  /** Returns whether OUT has whole tensors, and not a file for each rank. */
   public boolean writesWhole() {
     return maxShardBytes.isPresent() || namesFile();
   }
 
-  /** Returns whether OUT is a folder rather than a file. */
+  /** Returns whether OUT is a folder, and not a single file. */
   public boolean writesFolder() {
     return maxShardBytes.isPresent() || !namesFile();
   }

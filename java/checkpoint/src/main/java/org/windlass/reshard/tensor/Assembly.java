@@ -12,13 +12,13 @@ import java.util.TreeMap;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * Collects the source tensors of one target: a single tensor, or those that a rule joins. Joined
- * tensors differ in one capture of the rule's pattern.
+ * Collects the source tensors of one target: a single tensor, or the tensors that a rule joins.
+ * Joined tensors differ in one capture of the rule's pattern.
  *
  * @param names the names under which the target is written
  * @param rule the rule that gives the target's layout and dtype
- * @param splitOff the index of the part of a split tensor that the target is; otherwise -1
- * @param members the tensors by the text in which joined tensors differ
+ * @param splitOff if the target is a part of a split tensor, the index of that part; otherwise -1
+ * @param members the tensors, keyed by the text in which joined tensors differ
  */
 public record Assembly(
     List<String> names, Rule rule, int splitOff, Map<String, SourceTensor> members) {
@@ -49,7 +49,7 @@ public record Assembly(
    * Adds a tensor.
    *
    * @param capture the text in which joined tensors differ
-   * @throws InvalidArgumentException if the assembly has a tensor with that capture
+   * @throws InvalidArgumentException if the assembly already has a tensor with that capture
    */
   public void add(String capture, SourceTensor tensor) {
     SourceTensor other = members.putIfAbsent(capture, tensor);
@@ -57,7 +57,7 @@ public record Assembly(
       throw new InvalidArgumentException(
           rule.where() + ": tensors \"" + other.name() + "\" and \"" + tensor.name()
               + "\" are both \"" + capture + "\" of what is written as \"" + names.get(0)
-              + "\"; give \"as\" more captures, or one of them a rule before this one");
+              + "\"; give \"as\" more captures, or add a rule before this one for one of them");
     }
   }
 
@@ -69,7 +69,10 @@ public record Assembly(
         .orElse(0);
   }
 
-  /** Puts the tensors together. Throws InvalidArgumentException if one is missing or unfit. */
+  /**
+   * Returns the joined tensors. Throws InvalidArgumentException if a tensor is missing or does not
+   * fit.
+   */
   public Whole whole() {
     List<SourceTensor> sources = ordered();
     List<Axes> axes = sources.stream().map(source -> Axes.of(rule, source)).toList();
@@ -107,7 +110,7 @@ public record Assembly(
     return new Whole(parts, extents, shape);
   }
 
-  /** Throws unless a tensor that is joined or split has whole groups of parts. */
+  /** Throws unless a tensor that is joined or split consists of whole groups of parts. */
   private void checkExtent(SourceTensor tensor, Rule.Form.Parts parts, long extent) {
     String has =
         rule.where() + ": tensor \"" + tensor.name() + "\" has extent " + extent
@@ -124,7 +127,7 @@ public record Assembly(
     long whole = parts.groups() > 1 ? parts.groups() * parts.unit().orElse(1) : 1;
     if (!parts.splits() && extent % whole != 0) {
       throw new InvalidArgumentException(
-          has + "which is no multiple of " + whole + ", the indices of one unit in each of "
+          has + "which is not a multiple of " + whole + ", the indices of one unit in each of "
               + parts.groups() + " groups; correct \"groups\" or \"unit\"");
     }
   }
@@ -147,7 +150,7 @@ public record Assembly(
     return rule.parts().get().names().stream().map(members::get).toList();
   }
 
-  /** Returns a stack's tensors, sorted by number. Throws unless numbers are consecutive. */
+  /** Returns a stack's tensors, sorted by number. Throws unless the numbers are consecutive. */
   private List<SourceTensor> numbered() {
     SortedMap<Integer, SourceTensor> byNumber = new TreeMap<>();
     members.forEach(
@@ -155,8 +158,8 @@ public record Assembly(
           if (!capture.matches("0|[1-9][0-9]{0,8}")) {
             throw new InvalidArgumentException(
                 rule.where() + ": tensor \"" + tensor.name() + "\": {" + rule.joined() + "} is \""
-                    + capture + "\"; tensors are stacked by number, from 0 to 999999999, with no 0"
-                    + " before it; give the tensor a rule before this one");
+                    + capture + "\"; tensors are stacked by number, from 0 to 999999999, without"
+                    + " leading zeros; add a rule for the tensor before this one");
           }
           byNumber.put(Integer.parseInt(capture), tensor);
         });
@@ -164,11 +167,11 @@ public record Assembly(
     for (int number : byNumber.keySet()) {
       if (number != next) {
         throw new InvalidArgumentException(
-            rule.where() + ": \"" + names.get(0) + "\" would be stacked of " + byNumber.firstKey()
-                + " to " + byNumber.lastKey() + ", and there is no \"" + nameOf(next) + "\""
+            rule.where() + ": \"" + names.get(0) + "\" has tensors " + byNumber.firstKey()
+                + " to " + byNumber.lastKey() + " to stack, but \"" + nameOf(next) + "\" is missing"
                 + (next == 0
-                    ? "; \"uneven\": true stacks what there is"
-                    : "; complete IN, or give those after it a rule before this one"));
+                    ? "; to stack only those that exist, set \"uneven\": true"
+                    : "; complete IN, or add a rule for the tensors after it before this one"));
       }
       next++;
     }
@@ -183,7 +186,7 @@ public record Assembly(
   /**
    * Checks that stacks of one rule hold the same number of tensors each.
    *
-   * @throws InvalidArgumentException naming a tensor that is missing
+   * @throws InvalidArgumentException with a message that names a missing tensor
    */
   public static void checkStacks(Collection<Assembly> all) {
     Map<String, Assembly> largest = new LinkedHashMap<>();
@@ -201,10 +204,10 @@ public record Assembly(
         // The call checks first that the numbers are consecutive.
         each.numbered();
         throw new InvalidArgumentException(
-            each.rule.where() + ": \"" + each.names.get(0) + "\" would be stacked of "
-                + each.members.size() + " tensors, and \"" + most.names.get(0) + "\" of "
-                + most.members.size() + ": there is no \"" + each.nameOf(each.members.size())
-                + "\"; \"uneven\": true stacks what there is");
+            each.rule.where() + ": \"" + each.names.get(0) + "\" has "
+                + each.members.size() + " tensors to stack, but \"" + most.names.get(0) + "\" has "
+                + most.members.size() + ": \"" + each.nameOf(each.members.size())
+                + "\" is missing; to stack only those that exist, set \"uneven\": true");
       }
     }
   }

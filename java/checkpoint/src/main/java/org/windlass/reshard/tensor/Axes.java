@@ -16,7 +16,7 @@ import org.windlass.layout.Placement;
 /**
  * Maps the dimensions of a written tensor to those of the stored tensor.
  *
- * @param stored for each written dimension, the index of the stored one, or {@link #NEW}
+ * @param stored for each written dimension, the index of the stored dimension, or {@link #NEW}
  */
 public record Axes(List<Integer> stored) {
   /** Marks a dimension of extent 1 that is not stored. */
@@ -60,12 +60,12 @@ public record Axes(List<Integer> stored) {
             + Arrays.toString(tensor.shape()) + "; give it a rule before this one");
   }
 
-  /** Returns whether the written dimensions are the stored ones in their order. */
+  /** Returns whether the written dimensions are the stored dimensions in the same order. */
   boolean isIdentity() {
     return !stored.contains(NEW) && keepOrder();
   }
 
-  /** Returns whether stored dimensions keep their order. */
+  /** Returns whether the stored dimensions keep their order. */
   public boolean keepOrder() {
     List<Integer> old = stored.stream().filter(d -> d != NEW).toList();
     return old.equals(old.stream().sorted().toList());
@@ -113,7 +113,9 @@ public record Axes(List<Integer> stored) {
     return new Layout(layout.mesh(), layout.placements().stream().map(change).toList());
   }
 
-  /** Returns the index of the dimension that a placement cuts; -1 if it cuts none. */
+  /**
+   * Returns the index of the dimension that a placement cuts. Returns -1 if it cuts no dimension.
+   */
   public static int dimension(Placement placement) {
     if (placement instanceof Placement.Shard shard) {
       return shard.dim();

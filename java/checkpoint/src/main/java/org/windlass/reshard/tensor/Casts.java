@@ -5,7 +5,10 @@ import java.util.Objects;
 import org.windlass.DType;
 import org.windlass.error.InvalidArgumentException;
 
-/** Decides which dtypes a redistribution casts: the floating dtypes that have arithmetic. */
+/**
+ * Decides which dtypes a redistribution casts. These are the floating dtypes that can be converted
+ * by arithmetic.
+ */
 public final class Casts {
   private Casts() {}
 
@@ -43,7 +46,8 @@ public final class Casts {
   }
 
   /**
-   * Returns the dtype of smallest range that a tensor's values have: in IN, on the wire or in OUT.
+   * Returns the dtype with the smallest range among those of a tensor in IN, on the wire and in
+   * OUT.
    */
   public static DType narrowest(TensorMove move) {
     DType to = move.target().dtype();

@@ -42,10 +42,10 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
   }
 
   /**
-   * Returns the division of a tensor that is fused of parts.
+   * Returns the division of a tensor that is fused from parts.
    *
-   * @param where the rule and its key, with which every message begins
-   * @param dim the index of the dimension along which they lie
+   * @param where text with which every message begins: the rule and its key
+   * @param dim the index of the dimension along which the parts lie
    * @param extents each part's extent of {@code dim}, in all groups together
    * @param shape the extents of the fused tensor
    * @throws InvalidArgumentException if a layout gives ranks different extents of a part, or cuts
@@ -119,7 +119,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     return layouts.get(0);
   }
 
-  /** Returns whether one layout cuts the tensor as a whole. */
+  /** Returns whether one layout cuts the whole tensor. */
   public boolean isPlain() {
     return extents.isEmpty();
   }
@@ -175,7 +175,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
         .anyMatch(rank -> held(shape, rank).shape()[dim] != shape[dim]);
   }
 
-  /** Returns those of the indices that lie in part {@code part}, counted from 0. */
+  /** Returns the held indices that lie in part {@code part}, counted from 0. */
   public Runs held(long[] shape, int rank, int part) {
     long begin = extents.stream().limit(part).mapToLong(Long::longValue).sum();
     Runs all = held(shape, rank);
@@ -220,7 +220,10 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
                 : each);
   }
 
-  /** Returns the layout of the whole tensor that cuts equal parts as {@code layout} does. */
+  /**
+   * Returns a layout of the whole tensor that cuts its equal parts in the same way as {@code
+   * layout} cuts one part.
+   */
   private static Layout strided(Layout layout, int dim, int parts) {
     return Axes.mapped(
         layout,
@@ -249,7 +252,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
     }
   }
 
-  /** Throws InvalidArgumentException if a layout cuts inside {@code unit} indices. */
+  /** Throws InvalidArgumentException if a layout cuts inside a unit of {@code unit} indices. */
   public static void checkUnit(
       String where, String which, Layout layout, int dim, long[] shape, long unit) {
     for (int rank : layout.mesh().ranks()) {
@@ -275,7 +278,7 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
    * Checks that each rank holds whole groups of a part that was split off, or an equal share of one
    * group.
    *
-   * @param groups the number of groups, each of which has as many indices of {@code dim}
+   * @param groups the number of groups; all groups have the same number of indices of {@code dim}
    */
   public static void checkGroups(
       String where, String which, Layout layout, int dim, long[] shape, long groups) {

@@ -11,8 +11,8 @@ import java.util.TreeMap;
 import java.util.function.Function;
 
 /**
- * Finds the moves of a request by the names of their tensors. The first search sorts them, so that
- * a request without any takes no memory for it.
+ * Finds the moves of a request by the names of their tensors. The first search sorts the moves. A
+ * request that needs no search thus needs no memory for this.
  */
 public final class Moves {
   private final List<TensorMove> all;
@@ -51,12 +51,14 @@ public final class Moves {
     return bySource;
   }
 
-  /** Returns the moves of a source tensor: several if it is split or has several names. */
+  /**
+   * Returns the moves of a source tensor. There are several if it is split or has several names.
+   */
   public List<TensorMove> of(SourceTensor source) {
     return Objects.requireNonNull(bySource().get(source.name()));
   }
 
-  /** Returns the moves that fill a target: several if a rule joins tensors. */
+  /** Returns the moves that fill a target. There are several if a rule joins tensors. */
   public List<TensorMove> into(TargetTensor target) {
     sort();
     return Objects.requireNonNull(byTarget.get(target.name()));

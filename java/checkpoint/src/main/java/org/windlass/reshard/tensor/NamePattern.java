@@ -14,7 +14,7 @@ import org.windlass.error.InvalidArgumentException;
 
 /**
  * Matches whole tensor names with a glob. {@code *} matches any text, including dots. A capture
- * such as {@code {n}} matches text without a dot, which it makes available as {@code n}.
+ * such as {@code {n}} matches text without a dot; the matched text is available as {@code n}.
  */
 public final class NamePattern {
   private static final Pattern SPECIAL = Pattern.compile("\\*|\\{([A-Za-z0-9_]+)}|[{}]");
@@ -94,7 +94,7 @@ public final class NamePattern {
     return Optional.of(captured);
   }
 
-  /** Returns {@code name}, which must match, with another text for one of its captures. */
+  /** Returns {@code name} with another text for one of its captures. {@code name} must match. */
   public String with(String name, String capture, String text) {
     Matcher matcher = regex.matcher(name);
     if (!matcher.matches()) {

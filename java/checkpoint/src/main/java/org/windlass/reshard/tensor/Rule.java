@@ -17,17 +17,17 @@ import org.windlass.layout.Layout;
 import org.windlass.layout.Placement;
 
 /**
- * Describes how the tensors that a pattern matches are redistributed. Settings that a rule omits
- * come from the request.
+ * Describes how the tensors that a pattern matches are redistributed. If a rule omits a setting,
+ * the request's setting applies.
  *
  * @param where the file and the rule's place in it, for messages
  * @param match the pattern of names
  * @param from the source layout as text, since its ranks depend on the default layout
  * @param to the target layout as text, for the same reason
  * @param dtype the dtype in which floating tensors are written
- * @param as the names under which the result is written; if empty, it keeps its own
+ * @param as the names under which the result is written; if empty, the tensor keeps its name
  * @param transpose the order of the dimensions before the tensors are joined
- * @param form what becomes of the tensors, if each is not written as it is
+ * @param form the change to the tensors; empty if each tensor is written unchanged
  */
 public record Rule(
     String where,
@@ -38,7 +38,7 @@ public record Rule(
     List<String> as,
     Transpose transpose,
     Optional<Form> form) {
-  /** Is for tensors that no rule in the file matches. It changes nothing. */
+  /** The rule for tensors that no rule in the file matches. It changes nothing. */
   public static final Rule NONE =
       new Rule(
           "",
@@ -63,7 +63,7 @@ public record Rule(
     record Order(List<Integer> order) implements Transpose {}
   }
 
-  /** Describes what becomes of tensors: they are joined, split, padded or left out. */
+  /** Describes a change to tensors: they are joined, split, padded or left out. */
   public sealed interface Form {
     /**
      * Cuts the parts of a fused tensor separately. It joins the tensors whose capture is in {@code
@@ -71,11 +71,12 @@ public record Rule(
      *
      * @param dim the dimension along which the parts lie, as written
      * @param names the captures of the joined tensors, or names of the parts of a split one
-     * @param sizes each part's size in one group, in units; empty if tensors are joined
+     * @param sizes the size of each part in one group, in units; empty if tensors are joined
      * @param from each part's source layout, if the rule gives one
      * @param to each part's target layout, if it is not the default
-     * @param groups how often the parts repeat, interleaved; 1 if they lie one after another
-     * @param unit the number of indices that belong together and are never cut
+     * @param groups number of groups. Each group has a piece of every part; 1 if the parts lie one
+     *     after another
+     * @param unit the number of indices that belong together; a cut never separates them
      * @param isApart whether each part becomes a tensor of its own
      */
     record Parts(
@@ -88,7 +89,10 @@ public record Rule(
         OptionalLong unit,
         boolean isApart)
         implements Form {
-      /** Returns whether the parts are split from one tensor, rather than joined from several. */
+      /**
+       * Returns true if the parts are split from one tensor, and false if they are joined from
+       * several.
+       */
       public boolean splits() {
         return !sizes.isEmpty();
       }
@@ -100,7 +104,7 @@ public record Rule(
       }
 
       /**
-       * Returns the indices of one part in the tensor that is read, and in the written one.
+       * Returns the indices of one part, both in the tensor that is read and in the written tensor.
        *
        * @param part the part's index
        * @param extents each part's extent, in all groups together
@@ -132,7 +136,7 @@ public record Rule(
      * Appends zeros along each dimension that a layout cuts.
      *
      * @param to extents become a multiple of this number
-     * @param shape the tensor's own extents, if the files of IN hold padded ones
+     * @param shape the tensor's extents without padding, if the files of IN hold padded extents
      */
     record Pad(long to, Optional<List<Long>> shape) implements Form {
       /** Returns the extents that {@code layout} cuts of a tensor of this shape. */
@@ -156,7 +160,7 @@ public record Rule(
     return form.filter(kind::isInstance).map(kind::cast);
   }
 
-  /** Returns whether the file has this rule, so that its user has named the tensor. */
+  /** Returns whether the rule is in the file, which means that the user has named the tensor. */
   public boolean isGiven() {
     return this != NONE;
   }
@@ -196,7 +200,8 @@ public record Rule(
    * {@code base}.
    *
    * @param key the rule's key for the text: {@code from} or {@code to}
-   * @throws InvalidArgumentException if the text is no layout, or a rank would be above the limit
+   * @throws InvalidArgumentException if the text is not a layout, or a rank would be above the
+   *     limit
    */
   public Layout layout(String key, String text, Layout base) {
     Layout own = Layout.parse(text);
@@ -226,7 +231,7 @@ public record Rule(
    * Checks that a layout of this rule cuts no dimension that a tensor lacks.
    *
    * @param key the rule's key for the layout: {@code from} or {@code to}
-   * @throws InvalidArgumentException if the layout does
+   * @throws InvalidArgumentException if the layout cuts such a dimension
    */
   public void requireFit(String key, Layout layout, String tensor, int ndim) {
     for (Placement placement : layout.placements()) {
@@ -235,13 +240,17 @@ public record Rule(
         throw new InvalidArgumentException(
             where + "." + key + ": " + placement + " cuts dimension " + dim + ", and tensor \""
                 + tensor + "\" has " + (ndim == 1 ? "1 dimension" : ndim + " dimensions")
-                + "; a rule for such tensors before this one gives them another layout, as \""
+                + "; before this one, add a rule for such tensors that gives them another layout,"
+                + " such as \""
                 + layout.mesh().size() + ":R\"");
       }
     }
   }
 
-  /** Returns a name's captured texts, keyed by capture; empty if the rule does not apply. */
+  /**
+   * Returns the captured texts of a name, keyed by capture. Empty if the rule does not apply to the
+   * name.
+   */
   public Optional<Map<String, String>> captures(String name) {
     return match.match(name)
         .filter(
@@ -251,7 +260,10 @@ public record Rule(
                     || parts().get().names().contains(captured.get(joined())));
   }
 
-  /** Returns the capture in which joined tensors differ: the one that no new name holds. */
+  /**
+   * Returns the capture in which joined tensors differ. It is the capture that no new name
+   * contains.
+   */
   public String joined() {
     Set<String> kept = new HashSet<>();
     as.forEach(name -> kept.addAll(NamePattern.capturesIn(name)));

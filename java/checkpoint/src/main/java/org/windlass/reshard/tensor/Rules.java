@@ -22,10 +22,13 @@ import org.windlass.layout.Layout;
 
 /**
  * Reads the file of {@code --rules}, a JSON list of {@link Rule}s. Error messages name the file,
- * the position in the JSON, and the fault.
+ * the position in the JSON, and the problem.
  */
 public final class Rules {
-  /** Keys that require one of other keys, which are the values. The keys of forms come first. */
+  /**
+   * Keys that require one of several other keys, which are the values. Keys that make a form come
+   * first.
+   */
   private static final Map<String, List<String>> BELONGS =
       new TreeMap<>(
           Map.of(
@@ -35,7 +38,7 @@ public final class Rules {
               "uneven", List.of("stack"),
               "unit", List.of("parts", "split")));
 
-  /** Represents a part that is joined, and its layout if it has one of its own. */
+  /** Represents a part that is joined, and its layout if the part has one of its own. */
   private record Named(String name, Optional<String> to) {}
 
   private final JsonText json;
@@ -117,7 +120,7 @@ public final class Rules {
     if (forms.size() > 1) {
       throw json.bad(
           at + "." + forms.get(1) + ": stands beside " + forms.get(0)
-              + "; a rule joins, splits, pads or drops, in one way");
+              + "; a rule does only one of: join, split, pad, drop");
     }
     BELONGS.forEach(
         (key, owners) -> {
@@ -205,7 +208,10 @@ public final class Rules {
     return form;
   }
 
-  /** Returns a text for each of {@code count} parts: its own, the only one, or none. */
+  /**
+   * Returns a text for each of {@code count} parts. The field may have a text for each part, one
+   * text for all, or none.
+   */
   private static List<Optional<String>> spread(JsonFields.Field<List<String>> field, int count) {
     List<String> texts = field.find().orElse(List.of());
     return IntStream.range(0, count)
@@ -231,7 +237,7 @@ public final class Rules {
     return new Named(name.get(), layout.find());
   }
 
-  /** Reads a text, or a list of some. */
+  /** Reads a text, or a list of texts. */
   private List<String> some(String what, Function<String, String> parser) throws IOException {
     List<String> texts =
         json.isList()
@@ -317,7 +323,8 @@ public final class Rules {
   }
 
   /**
-   * Throws unless the new names hold every capture except the one in which joined tensors differ.
+   * Throws unless the new names contain every capture, except the capture in which joined tensors
+   * differ.
    *
    * @return the pattern; in a rule with {@code split}, its only {@code *} becomes the capture that
    *     only the new names have

@@ -14,7 +14,10 @@ import org.windlass.layout.Region;
  * @param shape the local tensor's extents
  */
 public record Runs(List<List<Run>> dims, long[] shape) {
-  /** Maps global indices {@code start} to {@code end} (exclusive) to those from {@code local}. */
+  /**
+   * Maps global indices {@code start} to {@code end} (exclusive) to the local indices from {@code
+   * local} on.
+   */
   public record Run(long start, long end, long local) {}
 
   /**
@@ -42,8 +45,8 @@ public record Runs(List<List<Run>> dims, long[] shape) {
   }
 
   /**
-   * Joins the held indices of several tensors that lie one after another along a dimension. They
-   * follow one another in the local tensor too.
+   * Joins the held indices of several tensors that lie one after another along a dimension. The
+   * tensors follow one another in the local tensor too.
    *
    * @param extents each tensor's global extent of the dimension
    */
@@ -130,7 +133,10 @@ public record Runs(List<List<Run>> dims, long[] shape) {
     return box;
   }
 
-  /** Returns the held boxes in a box of global indices, each contiguous in both indices. */
+  /**
+   * Returns the held elements in a box of global indices, as boxes. In each dimension, the indices
+   * of a box are consecutive both globally and locally.
+   */
   public List<Box> within(long[] start, long[] shape) {
     int ndim = start.length;
     List<List<Run>> cut = new ArrayList<>();

@@ -10,7 +10,7 @@ import org.windlass.layout.Layout;
 /**
  * Describes a tensor of the checkpoint that is read.
  *
- * @param stored the tensor's name in the files; another one if {@code name} is an alias
+ * @param stored the tensor's name in the files; it differs from {@code name} if that is an alias
  * @param division how ranks hold the tensor
  * @param defaulted whether a default layout shards a dimension that the tensor lacks
  */

@@ -28,8 +28,8 @@ import org.windlass.layout.Placement;
 /** Describes the whole tensors of a checkpoint, and checks them against their layouts. */
 public final class SourceTensors {
   /**
-   * Most dimensions of a tensor. An unaligned tensor moves with one more dimension, and a stacked
-   * one with another.
+   * Largest number of dimensions of a tensor. The move of an unaligned tensor adds a dimension, and
+   * so does a stack.
    */
   static final int MAX_DIMS = Native.WL_MAX_DIMS - 2;
 
@@ -38,16 +38,16 @@ public final class SourceTensors {
   private final Collection<String> names;
   private final Function<String, Rule> ruleOf;
   private final Shared shared;
-  /** Source layouts that rules give: one for a tensor, or one for each part. */
+  /** Source layouts that rules give. A tensor has one, or one for each of its parts. */
   private final Map<String, List<Layout>> ruled = new HashMap<>();
 
   /**
    * Reads the layouts of the tensors.
    *
    * @param names the stored tensors that are read
-   * @param ruleOf returns a tensor's rule. Its layouts without {@code @} use the ranks of the default
-   *     layout, or of the tensor's layout in {@code layout.json}
-   * @param shared keeps what tensors have in common
+   * @param ruleOf returns a tensor's rule. If the rule's layouts have no {@code @}, they use the
+   *     ranks of the default layout, or of the tensor's layout in {@code layout.json}
+   * @param shared cache of objects that tensors have in common
    */
   public SourceTensors(
       Checkpoint in,
@@ -77,13 +77,16 @@ public final class SourceTensors {
         .toList();
   }
 
-  /** Returns the layout of a tensor in {@code layout.json}, or that of its first part. */
+  /** Returns the layout of a tensor, or of its first part, in {@code layout.json}. */
   private Optional<Layout> stored(String name) {
     return entry(name)
         .flatMap(entry -> entry.layout().or(() -> entry.parts().map(p -> p.layouts().get(0))));
   }
 
-  /** Returns the source layout of a tensor before defaults apply, if it has one. */
+  /**
+   * Returns the source layout that a rule or {@code layout.json} gives to a tensor, if there is
+   * one.
+   */
   public Optional<Layout> declared(String name) {
     return Optional.ofNullable(ruled.get(name))
         .map(layouts -> layouts.get(0))
@@ -92,8 +95,8 @@ public final class SourceTensors {
   }
 
   /**
-   * Returns whether the default layout applies to a tensor. If the layout shards a dimension that
-   * the tensor lacks, the tensor is replicated there.
+   * Returns whether the default layout applies to a tensor. If the default layout shards a
+   * dimension that the tensor lacks, the tensor is replicated instead.
    */
   public boolean takesDefault(String name) {
     return !ruled.containsKey(name) && stored(name).isEmpty();
@@ -126,8 +129,8 @@ public final class SourceTensors {
     for (int rank : found) {
       if (!expected.containsKey(rank)) {
         throw new InvalidArgumentException(
-            in.path() + ": " + Checkpoint.rankFile(rank) + " is there, and rank " + rank
-                + " is in no source layout, such as " + expected.values().iterator().next()
+            in.path() + ": " + Checkpoint.rankFile(rank) + " exists, but rank " + rank
+                + " is not in the source layouts, such as " + expected.values().iterator().next()
                 + "; move the file away, or correct the layout");
       }
     }
@@ -140,7 +143,8 @@ public final class SourceTensors {
   /**
    * Returns the tensor of that name. It must have a layout.
    *
-   * @throws InvalidArgumentException naming the tensor, the rank, and the expected and found values
+   * @throws InvalidArgumentException with a message that names the tensor, the rank, and the
+   *     expected and found values
    */
   public SourceTensor of(String name) {
     SourceTensor tensor = in.byRank() ? inRanks(name) : whole(name);
@@ -152,7 +156,7 @@ public final class SourceTensors {
     Optional<ReduceOp> op = tensor.from().partialOp();
     if (op.isPresent() && !tensor.dtype().canReduce(op.get())) {
       throw new InvalidArgumentException(
-          "tensor \"" + name + "\": " + tensor.dtype() + " does not reduce by " + op.get()
+          "tensor \"" + name + "\": " + tensor.dtype() + " can't be reduced by " + op.get()
               + ", as the source layout " + tensor.from() + " asks; a rule with \"from\": \""
               + tensor.from().mesh().size() + ":R\" takes it from one rank");
     }
@@ -178,7 +182,7 @@ public final class SourceTensors {
           "tensor \"" + name + "\": "
               + (takesDefault(name) ? "from() " : ruleOf.apply(name).where() + ".from ") + from
               + " holds P, and " + in.path()
-              + " has whole tensors, which are no terms of a reduction; give 1:R");
+              + " holds whole tensors; use 1:R as the source layout");
     }
     Layout applied = applied(name, from, entry.shape().size());
     Optional<List<Long>> said = ruleOf.apply(name).pad().flatMap(Rule.Form.Pad::shape);
@@ -286,8 +290,8 @@ public final class SourceTensors {
     if (takesDefault(name) && isPlain && Division.pieces(applied, dim) > 1) {
       throw new InvalidArgumentException(
           rule.where() + ": from() " + applied + " cuts dimension " + dim + " of tensor \""
-              + name + "\", along which the rule splits it, and does not tell whether each rank's"
-              + " file has its piece of each part. If it has, give the rule \"from\": \"" + applied
+              + name + "\", along which the rule splits it. If each rank's file has its piece of"
+              + " each part, give the rule \"from\": \"" + applied
               + "\"; otherwise reshard to 1:R first, without the rule");
     }
     return plain;
@@ -316,10 +320,10 @@ public final class SourceTensors {
       int dim = Axes.dimension(placement);
       if (dim >= 0 && held.get(dim) > 0 && held.get(dim) % pad.get().to() == 0) {
         throw new InvalidArgumentException(
-            ruleOf.apply(name).where() + ".pad_to: the files of tensor \"" + name + "\" make "
-                + held + ", a multiple of " + pad.get().to() + " along dimension " + dim
-                + ", and nothing tells whether its end is padding; \"shape\" in the rule gives the"
-                + " shape without it");
+            ruleOf.apply(name).where() + ".pad_to: the files of tensor \"" + name
+                + "\" together have shape " + held + "; its size along dimension " + dim
+                + " is a multiple of " + pad.get().to() + ", so its end may or may not be padding;"
+                + " give the shape without padding as \"shape\" in the rule");
       }
     }
     return longs(held);
@@ -352,8 +356,8 @@ public final class SourceTensors {
   }
 
   /**
-   * Returns the sums of the local extents along the mesh dimensions that shard them, at coordinates
-   * 0 of the others.
+   * Returns the sums of the local extents along the mesh dimensions that shard them, at coordinate
+   * 0 of the other mesh dimensions.
    */
   private long[] globalShape(String name, Layout layout, int ndim) {
     long[] shape = new long[ndim];
@@ -409,7 +413,7 @@ public final class SourceTensors {
           "tensor \"" + name + "\": layout.json says " + (listed.isPlain() ? "layout " : "")
               + listed + ", and " + (isRuled ? "its rule" : "from()") + " says " + asked
               + (asked.isPlain() && !listed.isPlain() ? ", which cuts the whole tensor" : "")
-              + "; leave it out to read the tensor as layout.json says");
+              + "; leave it out to use the layout in layout.json");
     }
   }
 

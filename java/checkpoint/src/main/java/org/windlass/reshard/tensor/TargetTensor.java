@@ -8,13 +8,15 @@ import org.windlass.error.InvalidArgumentException;
 import org.windlass.layout.Layout;
 
 /**
- * Describes a tensor of the checkpoint that is written. Its ranks are counted as the files of OUT
- * are numbered.
+ * Describes a tensor of the checkpoint that is written. Its ranks have the numbers of the files of
+ * OUT.
  *
  * @param name the tensor's unique name
  * @param division how ranks hold the tensor
- * @param firstRank the number to add to that of a file to get its rank among those of IN
- * @param defaulted whether a default source or target layout shards a dimension that it lacks
+ * @param firstRank number to add to a file's number to get the rank that writes the file, as
+ *     numbered together with the ranks of IN
+ * @param defaulted whether a default source or target layout shards a dimension that the tensor
+ *     lacks
  */
 public record TargetTensor(
     String name,
@@ -28,11 +30,14 @@ public record TargetTensor(
     return division.layout();
   }
 
-  /** Throws InvalidArgumentException for a Partial layout: targets hold values, not terms. */
+  /**
+   * Throws InvalidArgumentException for a Partial layout, because targets hold values and not terms
+   * of a reduction.
+   */
   public static void refusePartial(Layout to) {
     if (to.hasPartial()) {
       throw new InvalidArgumentException(
-          to + ": a target cannot be Partial; R in place of P gives each rank the sum");
+          to + ": a target cannot be Partial; use R in place of P to give each rank the sum");
     }
   }
 

@@ -11,11 +11,11 @@ import org.windlass.layout.Layout;
 import org.windlass.plan.Plan;
 
 /**
- * Describes the move of one source tensor to its own target, or to a part of a joined one.
+ * Describes the move of one source tensor to its own target, or to a part of a joined target.
  *
  * @param source the tensor as it is read
  * @param axes the tensor's dimensions in written order
- * @param target the tensor that contains it after the move
+ * @param target the tensor that contains the values after the move
  * @param dim the index of the written dimension along which parts lie one after another
  * @param segments the indices of {@code dim} that move. A target is zero elsewhere
  * @param wire the dtype for the transfer, if one was requested and the tensor is floating
@@ -64,7 +64,7 @@ public record TensorMove(
         .anyMatch(d -> axes.stored().get(d) != Axes.NEW && target.isCut(d));
   }
 
-  /** Returns whether the layouts cut the whole source and the whole target into equal pieces. */
+  /** Returns whether the layouts cut the whole source and the whole target into the same pieces. */
   public boolean isCutAlike() {
     Layout from = source.from();
     return source.division().isPlain()

@@ -19,9 +19,9 @@ import org.windlass.error.InvalidArgumentException;
  * Resolves aliases: names that a checkpoint's metadata ties to the name of a stored tensor.
  *
  * <p>The {@code save_model} function of safetensors writes such pairs: key and value are the two
- * names. A rule that matches an alias writes a tensor of that name. Other aliases remain aliases of
- * the stored tensor under its new name. An alias is dropped if the tensor is written with other
- * dimensions, or as a part of another one.
+ * names. If a rule matches an alias, a tensor of that name is written. Other aliases stay aliases
+ * of the stored tensor, under its new name. An alias is dropped if the tensor is written with other
+ * dimensions, or as a part of another tensor.
  */
 public final class TiedNames {
   private final Map<String, String> metadata;
@@ -39,7 +39,7 @@ public final class TiedNames {
   /**
    * Reads the aliases of a checkpoint.
    *
-   * @param ruleOf returns the rule that matches a name. Dropped names are left out
+   * @param ruleOf returns the rule that matches a name. Names that a rule drops are left out
    */
   public static TiedNames of(Checkpoint in, Function<String, Rule> ruleOf) {
     TiedNames tied = new TiedNames(new LinkedHashMap<>(in.metadata()));
@@ -59,7 +59,7 @@ public final class TiedNames {
     return tied;
   }
 
-  /** Returns the aliases of a checkpoint, whatever becomes of them. */
+  /** Returns all aliases of a checkpoint, also those that rules drop. */
   public static List<String> aliases(Checkpoint in) {
     return in.metadata().entrySet().stream()
         .filter(tie -> in.names().contains(tie.getValue()) && !in.names().contains(tie.getKey()))
@@ -72,7 +72,10 @@ public final class TiedNames {
     return Collections.unmodifiableList(tensors);
   }
 
-  /** Returns the names under which the files hold {@link #tensors}; one may stand twice. */
+  /**
+   * Returns the names under which the files hold {@link #tensors}, in the same order. A name may
+   * occur twice.
+   */
   public List<String> storedNames() {
     return tensors.stream().map(this::stored).toList();
   }
@@ -86,7 +89,8 @@ public final class TiedNames {
    * Checks an alias whose rule gives a source layout.
    *
    * @param own the rule for the stored name
-   * @throws InvalidArgumentException if {@code own} gives another source layout, or none
+   * @throws InvalidArgumentException if {@code own} gives a different source layout, or no source
+   *     layout
    */
   public void requireStored(String name, Rule rule, Rule own) {
     if (!own.from().equals(rule.from())) {
@@ -96,7 +100,10 @@ public final class TiedNames {
     }
   }
 
-  /** Returns the metadata of the written files, with aliases of the new names. */
+  /**
+   * Returns the metadata of the written files. If a stored tensor gets a new name, its aliases
+   * refer to the new name. {@code warnings} receives a warning for each alias that is left out.
+   */
   public Map<String, String> metadata(List<TensorMove> moves, Consumer<String> warnings) {
     Set<String> asked = new HashSet<>(metadata.keySet());
     asked.addAll(metadata.values());

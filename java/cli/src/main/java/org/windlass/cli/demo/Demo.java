@@ -28,13 +28,16 @@ import org.windlass.transfer.TransferBuilder;
 /**
  * Runs the demo, in which a trainer's weights are sent to an inference fleet. Twelve ranks of this
  * process redistribute f32 weights to bf16. The demo prints the traffic, the speed compared with
- * the physical floor, and that every byte is right.
+ * the physical floor, and a line that confirms that every byte is right.
  */
 public final class Demo {
   /** Number of versions. The first one includes page faults, and is shown separately. */
   private static final int VERSIONS = 9;
 
-  /** Source bytes of the copy with a cast that measures the floor. They exceed the caches. */
+  /**
+   * Source bytes of the copy with a cast that measures the floor. This is more than the caches
+   * hold.
+   */
   private static final long FLOOR_SAMPLE = 128L << 20;
 
   private final Model model;
@@ -251,9 +254,9 @@ public final class Demo {
   }
 
   /**
-   * Returns the floor of a group of weights for each version, in microseconds. It is the time to
-   * copy and cast the written elements at the speed of the sample. If two terms are summed, it
-   * includes the second term's bytes.
+   * Returns the floor of a group of weights for each version, in microseconds. The floor is a lower
+   * bound: the time to copy and cast the written elements at the speed of the sample. If two terms
+   * are summed, it includes the second term's bytes.
    */
   private double[] floorsOf(List<Weight> weights) {
     double traffic = 0;

@@ -14,13 +14,13 @@ import org.windlass.layout.Placement;
 import org.windlass.layout.TensorSpec;
 
 /**
- * The tensors of Qwen3-0.6B with fewer layers. The trainer uses data parallelism 2 by tensor
- * parallelism 4, and the inference fleet tensor parallelism 4.
+ * The tensors of Qwen3-0.6B with fewer layers. The trainer has 2-way data parallelism and 4-way
+ * tensor parallelism. The inference fleet has 4-way tensor parallelism.
  *
  * <p>The trainer shards projections by output rows or input columns and embeddings by rows among
- * all ranks, and replicates norms. Its data-parallel halves hold {@code o_proj} and
- * {@code down_proj} as two terms of a sum. The inference ranks hold q, k and v in one buffer, and
- * gate and up in another.
+ * all ranks, and replicates norms. Each of its data-parallel halves holds one of the two terms
+ * whose sum is {@code o_proj} or {@code down_proj}. The inference ranks hold q, k and v in one
+ * buffer, and gate and up in another.
  */
 final class Model {
   static final int TRAINER_RANKS = 8;
@@ -70,7 +70,7 @@ final class Model {
     }
   }
 
-  /** Adds a weight to {@code buffer}, below the rows of the weights before it. */
+  /** Adds a weight to {@code buffer}, below the rows of the weights that were added before. */
   private void add(
       String group, String name, String buffer, Layout from, Placement cut, long[] shape) {
     Layout to = FLEET.layout(cut);

@@ -64,7 +64,8 @@ final class Values {
   }
 
   /**
-   * Throws unless each element of an inference rank's part is right. Returns the number of bytes.
+   * Throws unless each element of an inference rank's part is right. Returns the number of checked
+   * bytes.
    *
    * @param place number of the rank among the inference ranks
    * @param view the rank's part of the weight
@@ -104,7 +105,10 @@ final class Values {
             expected(weight, element) & 0xffff));
   }
 
-  /** Takes the index in a block of some consecutive elements, their number and global index. */
+  /**
+   * Receives a run of consecutive elements: the index in a block, the number of elements, and the
+   * global index.
+   */
   private interface Run {
     void take(int from, int length, long element);
   }
@@ -122,7 +126,10 @@ final class Values {
           : new Part(place * (columns / places), columns / places, columns);
     }
 
-    /** Splits elements {@code at} to {@code at + count} into ranges consecutive in the tensor. */
+    /**
+     * Splits elements {@code at} to {@code at + count} into ranges that are consecutive in the
+     * tensor.
+     */
     void forEachRun(long at, int count, Run run) {
       for (int from = 0; from < count; ) {
         long column = (at + from) % width;

@@ -16,9 +16,9 @@ import org.windlass.checkpoint.FileFault;
 import org.windlass.error.InvalidArgumentException;
 
 /**
- * A text file that appears under its name completely or not at all. The text goes to a temporary
- * file in the same folder, which replaces the named file at {@link #commit}. A device or a pipe is
- * written directly.
+ * A text file that appears under its name completely or not at all. The text is written to a
+ * temporary file in the same folder. At {@link #commit}, this file replaces the named file. A
+ * device or a pipe is written directly.
  */
 public final class WholeFile implements AutoCloseable {
   // A file name has at most 255 bytes, and a Java character at most three of them.
@@ -118,7 +118,7 @@ public final class WholeFile implements AutoCloseable {
         Files.deleteIfExists(work);
       }
     } catch (IOException unwritten) {
-      // The earlier exception tells why there is no file.
+      // The earlier exception says why there is no file.
     }
   }
 }

@@ -31,7 +31,9 @@ final class PageData {
   /** Largest number of rank pairs with traffic. A larger page would keep a browser busy. */
   private static final int MOST_LINKS = 400_000;
 
-  /** Largest number of a shard's intervals in one dimension. A finer picture is not visible. */
+  /**
+   * Largest number of intervals of a shard in one dimension. More intervals would not be visible.
+   */
   private static final int MOST_INTERVALS = 256;
 
   private final PlanRequest request;
@@ -76,7 +78,7 @@ final class PageData {
         "bound", predicted.map(LinkSpeeds.Prediction::bound));
   }
 
-  /** Returns the JSON of a tensor, with sums over all {@code count} tensors like it. */
+  /** Returns the JSON of a tensor, with totals over all {@code count} tensors of its kind. */
   private Map<String, Object> json(PlannedTensor tensor) {
     List<Plan> same = tensor.plans(request.options(), plans.size());
     plans.addAll(same);
@@ -114,8 +116,9 @@ final class PageData {
   }
 
   /**
-   * Returns the JSON of a layout: mesh, placements and shards. For each dimension, it lists the
-   * different lists of intervals, and for each rank in mesh order the index of its list.
+   * Returns the JSON of a layout: mesh, placements and shards. For each dimension, it has the
+   * different lists of intervals. For each rank, in mesh order, it has the index of the rank's
+   * list.
    */
   private static Map<String, Object> json(Layout layout, long[] shape) {
     DeviceMesh mesh = layout.mesh();

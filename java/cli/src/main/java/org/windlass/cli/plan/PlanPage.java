@@ -20,7 +20,7 @@ import org.windlass.error.InvalidArgumentException;
 public final class PlanPage {
   private static final String PLACE_OF_PLANS = "@PLANS@";
 
-  /** Start of every page, which identifies existing pages. */
+  /** Start of every page, by which existing pages are recognized. */
   private static final String DOCTYPE = "<!DOCTYPE html>";
 
   private static final String MARK = "<meta name=\"generator\" content=\"windlass plan\">";
@@ -28,7 +28,10 @@ public final class PlanPage {
 
   private PlanPage() {}
 
-  /** Returns {@code file} after following links. Throws if it is neither new, empty nor a page. */
+  /**
+   * Returns {@code file} after following links. Throws unless the file is new, is empty, or is such
+   * a page.
+   */
   public static Path place(Path file) {
     try {
       if (!Files.exists(file, LinkOption.NOFOLLOW_LINKS)) {

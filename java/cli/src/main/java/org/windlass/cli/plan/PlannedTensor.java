@@ -25,12 +25,12 @@ public record PlannedTensor(
     String name, long[] shape, DType dtype, DType wire, Layout from, Layout to, int count) {
 
   /**
-   * Returns the tensor of an entry of a list. A default layout may shard a dimension that the
-   * tensor lacks, and the placement then acts as R. A layout of the entry itself must fit.
+   * Returns the tensor of an entry of a list. If a default layout shards a dimension that the
+   * tensor lacks, its placement acts as R. A layout of the entry itself must fit the tensor.
    *
-   * @param defaultFrom the source layout where the entry has none
-   * @param defaultTo the target layout where the entry has none
-   * @param wire the dtype in which it crosses ranks
+   * @param defaultFrom the source layout if the entry has none
+   * @param defaultTo the target layout if the entry has none
+   * @param wire the dtype in which the tensor crosses ranks
    */
   public static PlannedTensor of(
       TensorList.Entry entry,
@@ -84,7 +84,7 @@ public record PlannedTensor(
   /**
    * Returns the plans of all {@code count} tensors.
    *
-   * @param turn number of tensors planned before, which decides which replica sends
+   * @param turn number of tensors planned before; it selects the replica that sends
    */
   List<Plan> plans(PlanOptions options, int turn) {
     TensorSpec source = TensorSpec.of(name, dtype, from, shape);

@@ -14,11 +14,11 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Builds command lines of JVMs with the classes, options and settings of this JVM. Options that
- * other users can't see in this process's command line are passed in a file, so that they remain
+ * this process's command line does not show to other users are passed in a file, so that they stay
  * hidden.
  */
 public final class OwnJvm {
-  /** Options that two JVMs can't share: ports, and the files of agents and recordings. */
+  /** Options that only one JVM can use at a time: ports, and the files of agents and recordings. */
   private static final Pattern ALONE =
       Pattern.compile(
           "-(agentlib|agentpath|javaagent):.*|-Xrun.*|-XX:StartFlightRecording.*"
@@ -68,7 +68,7 @@ public final class OwnJvm {
     return command;
   }
 
-  /** Returns the JVM options that a child JVM has to get on its command line. */
+  /** Returns the JVM options that must be on the command line of a child JVM. */
   static List<String> passedOn(List<String> options, Map<String, String> environment) {
     List<String> left = new ArrayList<>(options);
     for (String variable : VARIABLES) {

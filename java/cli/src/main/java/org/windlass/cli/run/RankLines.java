@@ -10,12 +10,12 @@ import java.util.Arrays;
 import java.util.function.ObjIntConsumer;
 
 /**
- * Copies the lines of one stream of a rank, on its own thread. Each line is passed on as a whole,
- * after the rank in brackets, and with its bytes unchanged. A missing end of line is added. A line
- * longer than {@link #LONGEST} is split into several lines.
+ * Copies the lines of one stream of a rank, on its own thread. Each line is passed on as a whole
+ * and with its bytes unchanged, after a prefix with the rank in brackets. A missing end of line is
+ * added. A line longer than {@link #LONGEST} is split into several lines.
  */
 final class RankLines {
-  /** Largest number of bytes that are kept back until their line ends. */
+  /** Largest number of bytes of an incomplete line that are kept back until the line ends. */
   static final int LONGEST = 1 << 18;
 
   private static final int CHUNK = 1 << 14;
@@ -141,7 +141,7 @@ final class RankLines {
   }
 
   /**
-   * Waits until everything has been passed on, for as long as the reader takes. Other processes may
+   * Waits until everything has been passed on, however long the reader takes. Other processes may
    * keep the stream open after the rank has ended. If they write nothing for {@code silence},
    * passes on what was read so far and ends.
    */

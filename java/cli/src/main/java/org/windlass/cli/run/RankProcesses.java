@@ -29,8 +29,8 @@ import java.util.stream.IntStream;
 
 /**
  * The processes of a job's ranks on this machine. They end together, with all processes that they
- * have started. These are the ranks' descendants, and all processes with {@link #MARK} in their
- * environment if the rank that started them has ended.
+ * have started. These are the ranks' descendants. If a rank has ended, they are also all processes
+ * with {@link #MARK} in their environment.
  */
 public final class RankProcesses implements AutoCloseable {
   public record Rank(int number, long pid) {}
@@ -44,7 +44,10 @@ public final class RankProcesses implements AutoCloseable {
   /** Environment variable of ranks and their descendants. Its value is unique to the job. */
   static final String MARK = "WINDLASS_RUN";
 
-  /** Number of times that remaining processes are killed, since they may start others meanwhile. */
+  /**
+   * Number of times that remaining processes are killed, since a process may start others in the
+   * meantime.
+   */
   private static final int KILLS = 20;
 
   /** Time that a killed process may take to end, unless it hangs in the kernel. */
@@ -96,9 +99,9 @@ public final class RankProcesses implements AutoCloseable {
 
   /**
    * Starts the next rank. Does nothing once this is closed. Rank 0 has the standard input of this
-   * process, and the others have none.
+   * process, and the other ranks have none.
    *
-   * @param variables are added to this process's
+   * @param variables are added to the variables of this process
    */
   public synchronized void start(List<String> command, Map<String, String> variables)
       throws IOException {
@@ -156,7 +159,10 @@ public final class RankProcesses implements AutoCloseable {
     }
   }
 
-  /** Returns the ranks that have not ended, if all are suspended and others have ended. */
+  /**
+   * Returns the ranks that have not ended, if all of these are suspended and other ranks have
+   * ended.
+   */
   public List<Rank> stopped() {
     List<Process> all = processes();
     List<Rank> left = new ArrayList<>();
@@ -198,7 +204,10 @@ public final class RankProcesses implements AutoCloseable {
         .toList();
   }
 
-  /** Waits until the output of ended ranks is passed on, however long its reader takes. */
+  /**
+   * Waits until the output of ended ranks is passed on, however long the reader of the output
+   * takes.
+   */
   public void finishOutput() throws InterruptedException {
     for (RankLines each : lines()) {
       each.finish(SILENCE);
@@ -243,7 +252,7 @@ public final class RankProcesses implements AutoCloseable {
       return;
     }
     long start = System.nanoTime();
-    // Signal ancestors first: a parent learns of the end before its children end.
+    // This signals ancestors first: a parent learns of the end before its children end.
     Map<ProcessHandle, Integer> depths = new HashMap<>();
     found.forEach(each -> depths.put(each, depth(ranks, each)));
     List<ProcessHandle> below =
@@ -306,7 +315,7 @@ public final class RankProcesses implements AutoCloseable {
     return at.isPresent() ? depth : -1;
   }
 
-  /** Returns true if the process has {@link #MARK} in its environment, and that can be read. */
+  /** Returns true if the environment of the process can be read and has {@link #MARK}. */
   private boolean isMarked(ProcessHandle process) {
     try {
       Path file = Path.of("/proc", "" + process.pid(), "environ");

@@ -18,8 +18,8 @@ import org.windlass.launch.LaunchStore;
 /**
  * Environment variables for ranks on one machine. They contain the ranks' numbers under the names
  * of torchrun and of Windlass, and a token. {@code MASTER_PORT} is a port of the loopback interface
- * for rank 0's own use. They also name the store where the ranks find each other. It runs in this
- * process until this object is closed.
+ * for rank 0's own use. The variables also name the store where the ranks find each other. The
+ * store runs in this process until this object is closed.
  */
 public final class RankVariables implements AutoCloseable {
   private static final String LOOPBACK = "127.0.0.1";
@@ -29,7 +29,7 @@ public final class RankVariables implements AutoCloseable {
   /** Number of random bytes of a token. The file has two hexadecimal digits for each. */
   private static final int TOKEN_BYTES = 32;
 
-  /** If one of these is set, ranks use its token. Two jobs that connect need the same one. */
+  /** If one of these is set, ranks use its token. Two jobs that connect need the same token. */
   private static final List<String> TOKENS = List.of(TOKEN_FILE, "WINDLASS_TOKEN");
 
   private final int ranks;

@@ -23,29 +23,32 @@ import org.windlass.error.AbortedException;
 
 /**
  * A folder under {@code java.io.tmpdir} for small files of one run. Only their owner may read them.
- * The process holds a lock on the file {@code lock} until it ends for any reason. The next run of
- * the same user removes a folder whose lock is free. It keeps the folder while a process that the
- * run has started has its path in the environment.
+ * The process of the run holds a lock on the file {@code lock} until the process ends for any
+ * reason. The next run of the same user removes each folder whose lock is free, unless a running
+ * process that the run had started has the folder's path in its environment.
  */
 public final class RunFolder implements AutoCloseable {
   private static final Pattern NAME = Pattern.compile("windlass-run-[0-9]+");
 
-  /** Matches the files that a run writes, except the lock. A folder with others is kept. */
+  /** Matches the files that a run writes, except the lock. A folder with other files is kept. */
   private static final Pattern FILE = Pattern.compile("token|options|[0-9]+([.]part)?");
 
   private static final String LOCK = "lock";
 
-  /** Number of attempts. Another run may take a new folder for an abandoned one. */
+  /**
+   * Number of attempts to create a folder. Another run may treat a new folder as abandoned, and
+   * remove it.
+   */
   private static final int ATTEMPTS = 100;
 
   /**
    * Folders of this process. If a process closes any descriptor of a file, the system drops all its
-   * locks on the file. This process therefore never opens the lock files of these folders again.
-   * Guarded by the class.
+   * locks on the file. So this process never opens the lock files of these folders again. Guarded
+   * by the class.
    */
   private static final Set<Path> OWN = new HashSet<>();
 
-  /** Path of the folder; null before it is needed. Guarded by the class, as those below. */
+  /** Path of the folder; null before it is needed. The class guards this field and those below. */
   private @Nullable Path path;
 
   private @Nullable FileChannel lock;
@@ -78,7 +81,10 @@ public final class RunFolder implements AutoCloseable {
     }
   }
 
-  /** Creates and locks a file. Returns null if another run has taken its folder for abandoned. */
+  /**
+   * Creates and locks a file. Returns null if another run has treated the file's folder as
+   * abandoned.
+   */
   private static @Nullable FileChannel lockNew(Path file) throws IOException {
     FileChannel channel =
         FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
@@ -86,8 +92,7 @@ public final class RunFolder implements AutoCloseable {
     try {
       isLocked = channel.tryLock() != null && Files.exists(file);
     } catch (IOException noLocks) {
-      // The file system has no locks. Without the file, no run takes the folder for an abandoned
-      // one.
+      // The file system has no locks. Without the lock file, no run treats the folder as abandoned.
       Files.delete(file);
       return channel;
     } finally {
@@ -135,11 +140,11 @@ public final class RunFolder implements AutoCloseable {
         }
       }
     } catch (IOException alreadyRemoved) {
-      // The folder has no lock, or another run removes it.
+      // The folder has no lock file, or another run removes it.
     }
   }
 
-  /** Returns true if a running process has the folder's path in its environment. */
+  /** Returns true if the folder's path is in the environment of a running process. */
   private static boolean isInUse(Path folder) {
     return ProcessHandle.allProcesses().anyMatch(process -> isNamed(folder, process.pid()));
   }
@@ -157,7 +162,8 @@ public final class RunFolder implements AutoCloseable {
   /**
    * Removes a folder whose lock this process holds, unless it has a file that no run wrote.
    *
-   * @param isOwn whether the folder is this run's, so that unfinished files of killed ranks go too
+   * @param isOwn whether the folder is this run's, so that unfinished files of killed ranks are
+   *     removed too
    */
   private static void remove(Path folder, FileChannel lock, boolean isOwn) throws IOException {
     List<Path> files = new ArrayList<>();
@@ -176,7 +182,7 @@ public final class RunFolder implements AutoCloseable {
       Files.deleteIfExists(file);
     }
     Files.deleteIfExists(folder.resolve(LOCK));
-    // NFS keeps a deleted file that is open, and then its folder.
+    // On NFS, a deleted file stays until it is closed, and so does its folder.
     lock.close();
     Files.deleteIfExists(folder);
   }
@@ -192,7 +198,7 @@ public final class RunFolder implements AutoCloseable {
         try (held) {
           remove(own, held, true);
         } catch (NoSuchFileException gone) {
-          // Another program that cleans the temporary folder has removed it.
+          // Another program that cleans the temporary folder has removed this folder.
         } finally {
           OWN.remove(own);
         }

@@ -53,7 +53,7 @@ public final class SharedOutput {
     }
   }
 
-  /** Returns which stream could not be written first; empty if all writes succeeded. */
+  /** Returns which stream failed first. Empty if all writes have succeeded. */
   public Optional<Loss> loss() {
     return Optional.ofNullable(loss);
   }

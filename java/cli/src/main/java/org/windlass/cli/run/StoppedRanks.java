@@ -13,7 +13,10 @@ import java.util.stream.Collectors;
  * which this process is suspended therefore does not count.
  */
 public final class StoppedRanks implements Runnable {
-  /** Number of calls before the first report. {@link #SILENCE} is that between two reports. */
+  /**
+   * Number of calls before the first report. {@link #SILENCE} is the number of calls between two
+   * reports.
+   */
   static final int PATIENCE = 10;
 
   static final int SILENCE = 120;

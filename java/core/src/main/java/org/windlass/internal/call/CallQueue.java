@@ -47,7 +47,7 @@ final class CallQueue {
   @SuppressWarnings("unused") // through UNFINISHED
   private volatile int unfinished;
 
-  /** Thread that runs the calls, or the last one that did. Null before the first call. */
+  /** Thread that runs the calls, or the last thread that did. Null before the first call. */
   private volatile @Nullable Thread thread;
 
   CallQueue(String name, Runnable started) {
@@ -83,7 +83,10 @@ final class CallQueue {
     return (int) UNFINISHED.getOpaque(this) != 0 && caller != thread;
   }
 
-  /** Returns true for virtual and ForkJoin threads, since other work waits while they block. */
+  /**
+   * Returns true for virtual and ForkJoin threads. While such a thread blocks, other work can't
+   * run.
+   */
   static boolean mustNotBlock(Thread thread) {
     return thread.getClass() != Thread.class
         && (thread instanceof ForkJoinWorkerThread || virtual(thread));

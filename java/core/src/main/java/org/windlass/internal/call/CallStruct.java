@@ -62,21 +62,28 @@ public final class CallStruct {
     return this;
   }
 
-  /** Sets the addresses of lists with each input part's count and offset. 0 means no list. */
+  /**
+   * Sets the addresses of two lists: the count and the offset of each input part. 0 means no list.
+   */
   public CallStruct inParts(long counts, long offsets) {
     struct.putLong(Structs.Call.IN_COUNTS, counts);
     struct.putLong(Structs.Call.IN_OFFSETS, offsets);
     return this;
   }
 
-  /** Sets the addresses of lists with each output part's count and offset. 0 means no list. */
+  /**
+   * Sets the addresses of two lists: the count and the offset of each output part. 0 means no list.
+   */
   public CallStruct outParts(long counts, long offsets) {
     struct.putLong(Structs.Call.OUT_COUNTS, counts);
     struct.putLong(Structs.Call.OUT_OFFSETS, offsets);
     return this;
   }
 
-  /** Sets the address of a list that receives each rank's number of elements, or 0. */
+  /**
+   * Sets the address of a list to which the number of elements that each rank sent is written. 0
+   * means no list.
+   */
   public CallStruct received(long counts) {
     struct.putLong(Structs.Call.RECEIVED_COUNTS, counts);
     return this;

@@ -42,7 +42,7 @@ final class CommHandle extends Lifetime {
     return Native.wl_comm_quiescent(comm) == 1;
   }
 
-  /** Returns true if no peer may still access the memory of a call that returned {@code code}. */
+  /** Returns true if no peer can still access the memory of a call that returned {@code code}. */
   boolean isQuietAfter(int code) {
     return code == Native.WL_OK || (code != Native.WL_CLOSED && !failed()) || isQuiescent();
   }

@@ -18,11 +18,12 @@ import org.windlass.internal.memory.Lifetime;
 
 /**
  * One rank's native communicator and the state of its calls: the call in progress, its arguments,
- * and an error record. {@link OwnThreads} runs calls that must not run on their caller. It has no
- * reference to the public object, so the cleaner frees it once that is unreachable.
+ * and an error record. {@link OwnThreads} runs calls that must not run on their caller. An endpoint
+ * does not refer to the public communicator object, so the cleaner frees the endpoint once that
+ * object is unreachable.
  *
- * <p>A call is {@link #begin}, then the native function with {@link #error}. After success {@link
- * #end} follows, otherwise {@link #settle}.
+ * <p>A call begins with {@link #begin}. Then it calls the native function, with {@link #error}. It
+ * ends with {@link #end} after success, and with {@link #settle} after a failure.
  */
 public final class Endpoint {
   private static final VarHandle CALLER;
@@ -64,7 +65,7 @@ public final class Endpoint {
   /** Number of calls begun so far. Only the thread of the call in progress writes it. */
   private long calls;
 
-  /** Flight Recorder event of the call in progress. Null if no recording wants it. */
+  /** Flight Recorder event of the call in progress. Null if no recording has enabled it. */
   private @Nullable CollectiveEvent event;
 
   private long watchedCalls = -1;
@@ -73,7 +74,7 @@ public final class Endpoint {
 
   private volatile boolean isOwned;
 
-  /** Communicator that {@link #abortAsAsked} also aborts, or null. */
+  /** Another communicator that {@link #abortAsAsked} aborts too, or null. */
   private volatile @Nullable Endpoint abortedToo;
 
   private volatile @Nullable RankLists lists;
@@ -135,13 +136,13 @@ public final class Endpoint {
     return call(nativeCall, this::failure);
   }
 
-  /** Makes a {@link #call}, even if the communicator has failed. */
+  /** Makes a call as {@link #call(Natives.Call)} does, even if the communicator has failed. */
   public long callAfterFailure(Natives.Call nativeCall) {
     return call(nativeCall, () -> closed ? failure() : null);
   }
 
   /**
-   * Makes a call, on this thread or on the communicator's own one.
+   * Makes a call, on this thread or on the communicator's own thread.
    *
    * @param obstacle returns the exception that ends a queued call instead of running it, or null
    */
@@ -325,7 +326,7 @@ public final class Endpoint {
     comm.end();
   }
 
-  /** Returns true if calls are queued or run, and {@code caller} waits for none of them. */
+  /** Returns true if calls are queued or run that {@code caller} does not wait for. */
   public boolean hasQueuedBeside(Thread caller) {
     return threads.hasQueuedBeside(caller);
   }
@@ -334,7 +335,7 @@ public final class Endpoint {
     threads.waits(caller);
   }
 
-  /** Marks this communicator as part of another object, which leak reports name instead. */
+  /** Marks this communicator as part of another object. Leak reports name that object. */
   public void own() {
     isOwned = true;
   }
@@ -343,7 +344,7 @@ public final class Endpoint {
     return isOwned;
   }
 
-  /** Returns true if the own thread of this communicator, or of one made from it, has started. */
+  /** Returns true if this communicator, or one made from it, has started its own thread. */
   public boolean hasOwnThread() {
     return threads.areUsed();
   }
@@ -366,7 +367,7 @@ public final class Endpoint {
 
   /**
    * Runs {@code call} on the communicator's own thread, after the calls queued before it, and
-   * waits. An interrupt ends the wait and the communicator.
+   * waits. An interrupt ends the wait, and aborts the communicator.
    */
   public <T> T handOff(Supplier<T> call) {
     return submit(call).join();
@@ -399,7 +400,7 @@ public final class Endpoint {
   }
 
   /**
-   * Waits for the end of an operation on a stream, on a thread for that purpose.
+   * Waits for the end of an operation on a stream, on a thread that does nothing else.
    *
    * @param ticket the operation's number, which {@code wl_submit} returned
    * @param a memory that stays pinned until the operation is over, or as long as this communicator
@@ -448,7 +449,7 @@ public final class Endpoint {
   }
 
   /**
-   * Ends the call in progress if its thread was interrupted and is blocked, and unpins memory of
+   * Ends the call in progress if its thread is blocked and was interrupted. Also unpins memory of
    * failed calls. Only the {@link Watcher} calls it. Returns true if it should be called again
    * soon.
    */

@@ -13,12 +13,12 @@ import org.windlass.internal.NativeMemory;
 import org.windlass.internal.memory.Memory;
 
 /**
- * Exchanges words or bytes between all ranks, so that every rank has those of all. An exchange is a
- * part of another operation, whose number in the C ABI callers pass. They also pass a function that
- * returns the nanoseconds left until the deadline.
+ * Exchanges words or bytes between all ranks: every rank gets the data of all ranks. An exchange is
+ * part of another operation. Callers pass the number of that operation in the C ABI, and a function
+ * that returns the nanoseconds left until the deadline.
  */
 public final class Gathered {
-  /** The most bytes that one rank may give. */
+  /** Largest number of bytes that one rank may give. */
   public static final int MOST_BYTES = 1 << 26;
 
   private Gathered() {}
@@ -46,8 +46,8 @@ public final class Gathered {
   }
 
   /**
-   * Gathers the bytes of all ranks. Collective. If ranks give equal bytes, only one of them sends
-   * these, and the result has one array for all of them.
+   * Gathers the bytes of all ranks. Collective. If several ranks give equal bytes, only one of them
+   * sends the bytes, and their elements of the result share one array.
    *
    * @param ranks a communicator
    * @param own at most {@link #MOST_BYTES}; if a rank has more, every rank throws a mismatch
@@ -98,8 +98,7 @@ public final class Gathered {
   /**
    * Gathers {@code in} of all ranks into {@code out}, in rank order.
    *
-   * @param counts number of bytes that each rank passes; null if all ranks pass the same number of
-   *     words
+   * @param counts number of bytes of each rank; null if all ranks pass the same number of words
    */
   private static void exchange(
       EndpointOwner ranks,

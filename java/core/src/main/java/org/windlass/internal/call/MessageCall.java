@@ -25,7 +25,10 @@ public final class MessageCall<T> extends PendingCall<T> {
   @SuppressWarnings("unused")
   private @Nullable Object reachable;
 
-  /** True once a try to withdraw the call found its messages over. Guarded by {@code calls}. */
+  /**
+   * True if an attempt to withdraw the call found that its messages are over. Guarded by {@code
+   * calls}.
+   */
   boolean isEnding;
 
   /** The native number of the messages. 0 before they are begun. Guarded by {@code calls}. */
@@ -46,7 +49,10 @@ public final class MessageCall<T> extends PendingCall<T> {
     this.result = result;
   }
 
-  /** Completes the call. {@code code} is the native result; {@code failure} is null for Ok. */
+  /**
+   * Completes the call. {@code code} is the native result; {@code failure} is null if the code is
+   * Ok.
+   */
   void end(int code, @Nullable Throwable failure) {
     MessageList over = list;
     list = null;

@@ -16,13 +16,13 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.memory.Lifetime;
 
 /**
- * The messages of one rank. A thread moves asynchronous messages on, and completes their calls. It
- * starts with the first of them, and ends some seconds after the last.
+ * The messages of one rank. A thread makes asynchronous messages progress, and completes their
+ * calls. It starts with the first asynchronous message, and ends some seconds after the last one.
  */
 public final class MessageCalls {
   private static final long IDLE_MS = 10_000;
 
-  /** Longest stay of the thread in one native call, in nanoseconds. */
+  /** Longest time, in nanoseconds, that the thread stays in one native call. */
   private static final long LOOK_NS = 1_000_000_000L;
 
   /** The messages of a call that waits. Only the thread in that call uses it. */
@@ -34,7 +34,7 @@ public final class MessageCalls {
   /** Calls in progress, by ticket. Guarded by this. */
   private final Map<Long, MessageCall<?>> calls = new HashMap<>();
 
-  /** Thread that completes calls. Null if there is none. Written under this. */
+  /** Thread that completes calls. Null if there is none. Only written under this lock. */
   private volatile @Nullable Thread thread;
 
   private boolean isClosed;
@@ -89,8 +89,8 @@ public final class MessageCalls {
   }
 
   /**
-   * Runs {@code messages}, which collects the messages of a group. Other operations of this rank
-   * are refused on this thread meanwhile.
+   * Runs {@code messages}, which collects the messages of a group. Meanwhile, this thread can't
+   * call other operations of this rank.
    */
   public void collect(Runnable messages) {
     requireNoGroup(Thread.currentThread());
@@ -111,7 +111,7 @@ public final class MessageCalls {
     }
   }
 
-  /** Makes the thread, or wakes it. If that fails, {@code call} ends. */
+  /** Makes the thread, or wakes it. If that fails, ends {@code call}. */
   private void wake(MessageCall<?> call) {
     if (thread != null) {
       notifyAll();
@@ -139,8 +139,8 @@ public final class MessageCalls {
   }
 
   /**
-   * Returns true if {@code call} was withdrawn, and never completes by itself. Else {@code
-   * isEnding} of the call says whether its messages are over.
+   * Returns true if {@code call} was withdrawn; then it never completes by itself. If it returns
+   * false, {@code isEnding} of the call tells whether its messages are over.
    */
   synchronized boolean withdraws(MessageCall<?> call, Scratch scratch) {
     if (!calls.containsKey(call.ticket)) {
@@ -184,14 +184,17 @@ public final class MessageCalls {
     ended.forEach(each -> each.end(code, failure));
   }
 
-  /** Waits for a call in progress. Returns false, and ends the thread's duty, if none comes. */
+  /**
+   * Waits until a call is in progress. If none begins in time, ends the thread's work and returns
+   * false.
+   */
   private synchronized boolean awaitCalls() {
     try {
       if (calls.isEmpty() && !isClosed) {
         wait(IDLE_MS);
       }
     } catch (InterruptedException e) {
-      // Nobody has a reason to interrupt this thread; it goes on.
+      // No code interrupts this thread on purpose, so it continues.
     }
     if (calls.isEmpty()) {
       thread = null;

@@ -16,7 +16,7 @@ public final class MessageList {
     address = NativeMemory.address(structs);
   }
 
-  /** Removes all messages, and makes room for {@code room} of them. */
+  /** Removes all messages, and makes room for {@code room} messages. */
   public MessageList clear(int room) {
     if (room * Structs.Message.SIZE > structs.capacity()) {
       structs = Structs.allocate(room * Structs.Message.SIZE);
@@ -52,17 +52,17 @@ public final class MessageList {
     return address;
   }
 
-  /** Returns the rank that sent what receive {@code index} got. */
+  /** Returns the rank that sent the message of receive {@code index}. */
   public int source(int index) {
     return structs.getInt(index * Structs.Message.SIZE + Structs.Message.SOURCE);
   }
 
-  /** Returns the tag of the message that receive {@code index} got. */
+  /** Returns the tag of the message of receive {@code index}. */
   public int tag(int index) {
     return structs.getInt(index * Structs.Message.SIZE + Structs.Message.FOUND_TAG);
   }
 
-  /** Returns the number of elements that receive {@code index} got. */
+  /** Returns the number of elements in the message of receive {@code index}. */
   public long received(int index) {
     return structs.getLong(index * Structs.Message.SIZE + Structs.Message.RECEIVED);
   }

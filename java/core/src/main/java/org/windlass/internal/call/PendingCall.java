@@ -33,17 +33,20 @@ public abstract class PendingCall<T> {
 
   private volatile boolean asked;
 
-  /** True if the call failed and the communicator lives. No later call reports such a failure. */
+  /**
+   * True if the call failed while the communicator stayed alive. No later call reports such a
+   * failure.
+   */
   private boolean untold;
 
   PendingCall(Endpoint endpoint) {
     this.endpoint = endpoint;
   }
 
-  /** Ends the call with {@code why} if it has not begun. Returns true if it did. */
+  /** Ends the call with {@code why} if it has not begun. Returns true if it was ended. */
   abstract boolean withdraw(Throwable why);
 
-  /** Returns true if {@link #withdraw} found the call over, so that it completes soon. */
+  /** Returns true if {@link #withdraw} found that the call is over, so it completes soon. */
   boolean isEnding() {
     return false;
   }
@@ -51,7 +54,7 @@ public abstract class PendingCall<T> {
   /** Returns true if {@code thread} is the one that completes the call. */
   abstract boolean isCompletedBy(Thread thread);
 
-  /** Completes the call: with {@code failure}, unless that is null. */
+  /** Completes the call with {@code failure}, or with {@code result} if {@code failure} is null. */
   final void complete(@Nullable T result, @Nullable Throwable failure) {
     untold = failure != null && !endpoint.failed();
     if (failure == null) {
@@ -61,7 +64,10 @@ public abstract class PendingCall<T> {
     }
   }
 
-  /** Waits without a limit. An interrupt aborts the communicator; the thread's flag stays set. */
+  /**
+   * Waits without a limit. An interrupt of this thread aborts the communicator; the thread's
+   * interrupt flag stays set.
+   */
   public final T join() {
     boolean interrupted = false;
     boolean aborted = false;
@@ -94,7 +100,7 @@ public abstract class PendingCall<T> {
     }
   }
 
-  /** Waits at most {@code nanos} ns. The call goes on after a timeout or an interrupt. */
+  /** Waits at most {@code nanos} ns. The call continues after a timeout or an interrupt. */
   public final T await(long nanos) {
     asked = true;
     Thread thread = Thread.currentThread();

@@ -8,8 +8,9 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * One call in a {@link CallQueue}, and its result. If the communicator fails or is closed while the
- * call is queued, the call gets that failure and does not run. Only a call of {@link
- * Endpoint#callAfterFailure} still runs on a failed communicator, unless that is closed.
+ * call is queued, the call ends with that failure and does not run. Only a call of {@link
+ * Endpoint#callAfterFailure} still runs on a failed communicator, unless the communicator is
+ * closed.
  *
  * @param <T> type of the result
  */
@@ -17,12 +18,15 @@ public final class QueuedCall<T> extends PendingCall<T> implements Runnable {
   private final CallQueue queue;
   private final Supplier<@Nullable RuntimeException> obstacle;
 
-  /** True if the call waits for the end of an operation on a stream, and can't be removed. */
+  /** True if the call waits for the end of an operation on a stream, and can't be withdrawn. */
   private final boolean follows;
 
   private final AtomicBoolean claimed = new AtomicBoolean();
 
-  /** The code of the call, which refers to the objects that it uses. Null once the call is over. */
+  /**
+   * The code of the call, which refers to the objects that the call uses. Null once the call is
+   * over.
+   */
   private @Nullable Supplier<T> call;
 
   /**

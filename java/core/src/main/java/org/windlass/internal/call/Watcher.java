@@ -19,7 +19,7 @@ final class Watcher {
 
   private static final Object LOCK = new Object();
 
-  /** Guarded by {@code LOCK}. */
+  /** Open communicators. Guarded by {@code LOCK}. */
   private static final Set<Endpoint> ENDPOINTS = new LinkedHashSet<>();
 
   private static @Nullable Thread thread;
@@ -47,7 +47,7 @@ final class Watcher {
 
   private static void watch() {
     while (!over()) {
-      // Looks again once the heap has room. A full heap is no reason to stop.
+      // Checks again once the heap has room. A full heap must not stop this thread.
     }
   }
 
@@ -85,7 +85,7 @@ final class Watcher {
     try {
       LOCK.wait(millis);
     } catch (InterruptedException e) {
-      // Nobody has a reason to interrupt the watcher; it goes on looking.
+      // No code interrupts the watcher on purpose, so it continues.
     }
   }
 }

@@ -10,8 +10,8 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The table of fields by which a JSON object is read: add the fields, call {@link #read}, then get
- * the values. A key that is not in the table is refused.
+ * Reads a JSON object by a table of its fields. Add the fields, call {@link #read}, then get the
+ * values. A key that is not in the table is an error.
  */
 public final class JsonFields {
   private final JsonText json;
@@ -28,7 +28,7 @@ public final class JsonFields {
     this.at = at;
   }
 
-  /** A field, which has a value once the object was read and had its key. */
+  /** A field of the object. It has a value if the object was read and had the field's key. */
   public final class Field<T> {
     private final String name;
     private final JsonText.Value<T> reader;
@@ -59,7 +59,9 @@ public final class JsonFields {
     }
   }
 
-  /** Adds a field to the table. {@code reader} gets the position of the value, for messages. */
+  /**
+   * Adds a field to the table. {@code reader} reads the value, and gets its position for messages.
+   */
   public <T> Field<T> add(String key, JsonText.Value<T> reader) {
     Field<T> field = new Field<>(at.isEmpty() ? key : at + "." + key, reader);
     fields.put(key, field);
@@ -76,7 +78,7 @@ public final class JsonFields {
     return fields.keySet().stream().filter(this::has).toList();
   }
 
-  /** Reads the object at the parser, which messages call {@code what}. */
+  /** Reads the object at the parser. Messages call it {@code what}. */
   public void read(String what) throws IOException {
     json.members(
         what,

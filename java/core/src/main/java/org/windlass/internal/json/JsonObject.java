@@ -23,8 +23,8 @@ import org.jspecify.annotations.Nullable;
  * Writes a JSON object in memory, in UTF-8. {@link JsonText} reads one.
  *
  * <p>The object is a map from names to values. A value is null, a number, a boolean, a map, {@link
- * Members}, or the elements of a collection or a stream. The text of any other value is a string. An empty optional
- * adds no member.
+ * Members}, or the elements of a collection or a stream. Any other value is written as a string of
+ * its text. An empty optional adds no member.
  */
 public final class JsonObject {
   private static final JsonFactory FACTORY = new JsonFactory();

@@ -29,8 +29,8 @@ import org.windlass.error.InvalidArgumentException;
 
 /**
  * Reads one JSON text strictly: valid UTF-8, no duplicate key in an object, only white space after
- * the value, and integers without a fraction. All else is an {@link InvalidArgumentException}, whose
- * message starts with the position in the text.
+ * the value, and integers without a fraction. Anything else causes an {@link
+ * InvalidArgumentException}, whose message starts with the position in the text.
  */
 public final class JsonText implements AutoCloseable {
   private static final int LARGEST = 100_000_000;
@@ -40,7 +40,8 @@ public final class JsonText implements AutoCloseable {
       JsonFactory.builder()
           .streamReadConstraints(constraints())
           .disable(StreamReadFeature.AUTO_CLOSE_SOURCE)
-          // Its table refuses names whose hashes collide; each name is read only once.
+          // Jackson's table of names refuses names whose hashes collide. Each name is read only
+          // once, so the table is not needed.
           .disable(JsonFactory.Feature.CANONICALIZE_FIELD_NAMES)
           .build();
 
@@ -67,7 +68,7 @@ public final class JsonText implements AutoCloseable {
     T read(String what) throws IOException;
   }
 
-  /** Makes a value of a whole text, with the parser on its first token. */
+  /** Converts a whole text to a value. The parser is on its first token. */
   @FunctionalInterface
   public interface Whole<T> {
     T read(JsonText json) throws IOException;
@@ -149,7 +150,7 @@ public final class JsonText implements AutoCloseable {
     }
   }
 
-  /** Returns the characters of {@code bytes}, decoded as they are read. */
+  /** Returns a reader that decodes {@code bytes} while it reads. */
   private static InputStreamReader decoded(byte[] bytes) {
     return new InputStreamReader(new ByteArrayInputStream(bytes), UTF_8.newDecoder());
   }
@@ -168,7 +169,7 @@ public final class JsonText implements AutoCloseable {
     while (parser.nextToken() != JsonToken.END_OBJECT) {
       String key = parser.currentName();
       if (!wellFormed(key)) {
-        throw bad("a key holds half a surrogate pair: " + quoted(key));
+        throw bad("a key contains an unpaired surrogate: " + quoted(key));
       }
       if (!seen.add(key)) {
         throw bad("the key " + quoted(key) + " stands twice in " + what);
@@ -184,14 +185,14 @@ public final class JsonText implements AutoCloseable {
     }
     String text = parser.getText();
     if (!wellFormed(text)) {
-      throw bad(what + " holds half a surrogate pair");
+      throw bad(what + " contains an unpaired surrogate");
     }
     return text;
   }
 
   /**
-   * Returns what {@code parser} makes of the string at the parser. If it throws {@link
-   * InvalidArgumentException}, the message gets the position.
+   * Returns the value that {@code parser} makes of the string at the parser. If {@code parser}
+   * throws {@link InvalidArgumentException}, the position is added to the message.
    */
   public <T> T parsed(String what, Function<String, T> parser) throws IOException {
     String text = string(what);
@@ -199,8 +200,8 @@ public final class JsonText implements AutoCloseable {
   }
 
   /**
-   * Returns what {@code value} returns. If it throws {@link InvalidArgumentException}, the message
-   * gets the position.
+   * Returns what {@code value} returns. If {@code value} throws {@link InvalidArgumentException},
+   * the position is added to the message.
    */
   public <T> T checked(String what, Supplier<T> value) {
     try {

@@ -18,15 +18,18 @@ import org.windlass.internal.Log;
 public final class Leaks {
   public static final String PROPERTY = "org.windlass.leaks";
 
-  // The JDK runs this cleaner's thread. A thread of ours would hold the class loader that created
-  // it.
+  // The JDK runs this cleaner's thread. A thread of Windlass would hold the class loader that
+  // created it.
   private static final Cleaner CLEANER = Cleaner.create();
 
   private static final Pace PACE = new Pace(50, Duration.ofMinutes(1));
 
   private static final int MOST_THREADS = 16;
 
-  /** Threads that run each {@code free} which may wait. The cleaner's thread runs the others. */
+  /**
+   * Threads for resources whose {@code free} may wait. The cleaner's thread runs the other
+   * resources.
+   */
   private static final ThreadPoolExecutor BESIDE = beside();
 
   private Leaks() {}
@@ -102,7 +105,10 @@ public final class Leaks {
       }
     }
 
-    /** Returns true if a leak is reported. It is not for a part of an object that is reported. */
+    /**
+     * Returns true if a leak of this resource is reported. Override it for a part of another object
+     * whose leak is already reported.
+     */
     protected boolean isReported() {
       return true;
     }
@@ -128,7 +134,7 @@ public final class Leaks {
       }
       String message = what + " was dropped without close(); its memory is released now.";
       if (unsaid > 0) {
-        message += " So were " + unsaid + " things before it, of which nothing was said.";
+        message += " Before it, " + unsaid + " more were dropped, without a report.";
       }
       if (made != null) {
         Log.warn(message, made);
@@ -175,8 +181,8 @@ public final class Leaks {
     }
 
     /**
-     * Returns how many reports were suppressed since the last logged one; -1 if this one is
-     * suppressed too.
+     * Returns the number of reports that were suppressed since the last logged report. Returns -1
+     * if this report is suppressed too.
      *
      * @param nowNs time in nanoseconds
      */

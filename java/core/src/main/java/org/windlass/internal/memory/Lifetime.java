@@ -46,7 +46,10 @@ public abstract class Lifetime {
     }
   }
 
-  /** Ends the object, which gets no further pin. The last unpin releases it. Idempotent. */
+  /**
+   * Ends the object, which can't be pinned afterwards. It is released once it has no pins.
+   * Idempotent.
+   */
   public final void end() {
     if ((int) STATE.getAndBitwiseOr(this, ENDED) == 0) {
       release();

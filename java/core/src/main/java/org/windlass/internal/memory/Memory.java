@@ -116,19 +116,25 @@ public final class Memory extends Lifetime {
     return alive != null && !alive.getAsBoolean();
   }
 
-  /** Returns the end of a message that says what ended the memory, such as {@code was closed}. */
+  /** Returns the end of a message that says why the memory is gone, such as {@code was closed}. */
   public String ending() {
     return ended() ? "was closed" : "its owner has closed";
   }
 
-  /** Returns the exception for {@code what}, a call and its tensor, that takes only host memory. */
+  /**
+   * Returns the exception of {@code what}, a call and its tensor, if the call accepts only host
+   * memory.
+   */
   public RuntimeException notOfHost(String what) {
     return new UnsupportedException(
-        what + " lies in a device's memory, where this call can't get at it; copy it to a host"
-            + " tensor by the device's own calls, such as cudaMemcpy or cuMemcpyDtoH");
+        what + " is in a device's memory, which this call can't access; copy it to a host tensor"
+            + " with the device's own calls, such as cudaMemcpy or cuMemcpyDtoH");
   }
 
-  /** Returns true if a call may use the memory now. It may end afterwards, unless it is pinned. */
+  /**
+   * Returns true if a call may use the memory now. Unless it is pinned, the memory may be freed
+   * afterwards.
+   */
   public boolean usable() {
     return !ended() && !lost();
   }

@@ -7,7 +7,10 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.windlass.internal.NativeMemory;
 
-/** 32-bit words, numbered from 0, that threads and processes share. Each has two cache lines. */
+/**
+ * 32-bit words, numbered from 0, that threads and processes share. Each word is alone in two cache
+ * lines.
+ */
 public class PaddedWords {
   private static final VarHandle WORD =
       MethodHandles.byteBufferViewVarHandle(int[].class, ByteOrder.nativeOrder());
@@ -57,12 +60,15 @@ public class PaddedWords {
     return (long) LONG_WORD.getOpaque(words, word * PAD);
   }
 
-  /** Adds to a word of 64 bits atomically, with full ordering. Returns its value before. */
+  /**
+   * Adds to a word of 64 bits atomically, with full ordering. Returns the value before the
+   * addition.
+   */
   public final long addLong(int word, long value) {
     return (long) LONG_WORD.getAndAdd(words, word * PAD, value);
   }
 
-  /** Adds 1 atomically, with full ordering. Returns the sum. */
+  /** Adds 1 atomically, with full ordering. Returns the new value. */
   public final int increment(int word) {
     return (int) WORD.getAndAdd(words, word * PAD, 1) + 1;
   }

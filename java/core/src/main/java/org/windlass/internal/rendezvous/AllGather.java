@@ -16,7 +16,7 @@ public interface AllGather {
    * @param isLast true if no round follows
    * @return the value of each rank, in rank order
    * @throws OthersGoneException if the other ranks can't join any more
-   * @throws TimeoutException if the limit passes first
+   * @throws TimeoutException if {@code limit} passes before the round is complete
    */
   List<byte[]> round(Map<Integer, byte[]> own, boolean isLast, Duration limit) throws Exception;
 

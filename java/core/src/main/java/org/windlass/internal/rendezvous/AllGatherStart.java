@@ -25,10 +25,13 @@ import org.windlass.internal.store.Waits;
 
 /**
  * Starts one rank by an all-gather that the caller provides. Several ranks may live in one process,
- * each on its own thread. The first of them makes the handles of all ranks of the process.
+ * each on its own thread. The first of these threads makes the handles of all ranks of the process.
  */
 public final class AllGatherStart {
-  /** Future {@code wl_comm_t*} of each starting rank of this process, keyed by its member id. */
+  /**
+   * For each starting rank of this process, a future of its {@code wl_comm_t*}, keyed by its member
+   * id.
+   */
   private static final Map<UUID, CompletableFuture<Long>> STARTING = new ConcurrentHashMap<>();
 
   /** Marks a rank that has stopped waiting. */
@@ -41,7 +44,7 @@ public final class AllGatherStart {
   private final Supplier<long[]> alone;
   private final Deadline until;
 
-  /** Handle of this rank; cancelled if it has given up. */
+  /** Handle of this rank. It is cancelled if the rank has given up. */
   private final CompletableFuture<Long> handle = new CompletableFuture<>();
 
   /**
@@ -109,7 +112,7 @@ public final class AllGatherStart {
     }
   }
 
-  /** Returns those ranks that live in this process. */
+  /** Returns those of the ranks that live in this process. */
   private List<Integer> here(Hosts hosts) {
     ProcessName process = hosts.all().get(rank).process();
     return hosts.all().stream()
@@ -125,8 +128,8 @@ public final class AllGatherStart {
       Integer before = first.putIfAbsent(each.process(), each.rank());
       if (before != null && !steps.areLoadedTogether(before, each.rank())) {
         throw new UnsupportedException(
-            "ranks " + before + " and " + each.rank() + " live in one process, in which each has"
-                + " loaded windlass by a class loader of its own; have one load it for both",
+            "ranks " + before + " and " + each.rank() + " are in one process, but two class"
+                + " loaders have loaded windlass for them; load it once for both",
             List.of(before, each.rank()));
       }
     }

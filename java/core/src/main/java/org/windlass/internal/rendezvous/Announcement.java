@@ -11,7 +11,7 @@ import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Texts;
 
 /**
- * Description of a job, which it writes into the store for the job that it connects to.
+ * Description of a job. The job writes it into the store, where the other job of the link reads it.
  *
  * @param versions versions that both jobs must have, as text; the first field in every version
  * @param instance identifier of this start of the job
@@ -44,7 +44,10 @@ public record Announcement(
         });
   }
 
-  /** Decodes another job's announcement. Throws Mismatch if it has other {@code versions}. */
+  /**
+   * Decodes another job's announcement. Throws Mismatch if the other job has different {@code
+   * versions}.
+   */
   public static Announcement of(byte[] bytes, String versions) {
     try {
       return Encoding.read(
@@ -60,7 +63,7 @@ public record Announcement(
           });
     } catch (MalformedException e) {
       throw new MismatchException(
-          "what the other job says of itself can't be read: " + e.getMessage(), e);
+          "the other job's description of itself can't be read: " + e.getMessage(), e);
     }
   }
 

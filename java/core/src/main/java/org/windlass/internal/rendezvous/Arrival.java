@@ -30,7 +30,7 @@ import org.windlass.internal.store.Texts;
 record Arrival(
     int rank, String library, String target, String host, String machine, String named,
     ProcessName process, int cores, String cpus, String options) {
-  /** Version of the start. Raise it with every change of the data that ranks exchange there. */
+  /** Version of the start. Raise it with every change of the data that starting ranks exchange. */
   static final int PROTOCOL = 5;
 
   private static final String ALLOWED = "Cpus_allowed_list:";
@@ -59,7 +59,7 @@ record Arrival(
     try {
       return Files.readString(Path.of(path));
     } catch (IOException e) {
-      throw new UnsupportedException("/proc doesn't tell of this host: " + e, e);
+      throw new UnsupportedException("/proc doesn't identify this host: " + e, e);
     }
   }
 
@@ -127,7 +127,9 @@ record Arrival(
         Texts.printable(in.readUTF()));
   }
 
-  /** Returns the numbers of the rank's cores; empty if {@link #cpus} is malformed. */
+  /**
+   * Returns the numbers of the cores in {@link #cpus}. Returns no numbers if the text is malformed.
+   */
   private BitSet mask() {
     BitSet mask = new BitSet();
     for (String range : cpus.split(",")) {
@@ -146,7 +148,10 @@ record Arrival(
     return mask;
   }
 
-  /** Returns how many cores the ranks of a host share: the union of theirs, or a quota. */
+  /**
+   * Returns the number of cores that the ranks of a host share: all cores that any of them may use,
+   * limited by a quota.
+   */
   static int cores(List<Arrival> ranks) {
     BitSet union = new BitSet();
     int most = 1;

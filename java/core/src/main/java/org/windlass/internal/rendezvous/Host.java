@@ -41,7 +41,7 @@ public record Host(String name, long silenceNs) {
     if (seconds != 0 && seconds < LEAST_SILENCE) {
       throw new InvalidArgumentException(
           SILENCE_VARIABLE + " is '" + Texts.printable(silence) + "'; it is a number of seconds, "
-              + LEAST_SILENCE + " to 9999.999, or 0, which lets a host be silent");
+              + LEAST_SILENCE + " to 9999.999, or 0 for no limit");
     }
     return new Host(name, Math.round(seconds * 1e9));
   }

@@ -18,7 +18,7 @@ final class Hosts {
   private final int[] numbers; // number of each rank's host
   private final List<Arrival> firsts = new ArrayList<>(); // the lowest rank of each host
 
-  /** Throws Mismatch if several machines have one host name. */
+  /** Throws Mismatch if several machines use the same host name. */
   Hosts(List<Arrival> all) {
     this.all = all;
     this.numbers = new int[all.size()];
@@ -35,13 +35,16 @@ final class Hosts {
         throw new MismatchException(
             "ranks " + first.rank() + " and " + rank + " both have " + Host.NAME_VARIABLE + " '"
                 + arrival.named() + "', and live on different machines, or in different pid"
-                + " namespaces; give those of each a name of their own, or none",
+                + " namespaces; give each machine a name of its own, or none",
             List.of(first.rank(), rank));
       }
     }
   }
 
-  /** Names the machine and the PID namespace. Processes see one another if both are the same. */
+  /**
+   * Returns a name of the machine and the PID namespace. Processes see one another if these are the
+   * same.
+   */
   private static String machine(Arrival arrival) {
     return arrival.host() + " " + arrival.process().pidNamespace();
   }
@@ -83,7 +86,7 @@ final class Hosts {
   }
 
   /**
-   * Returns a text such as {@code rank 3}, with the host's name if there are several hosts.
+   * Returns a text such as {@code rank 3}, followed by the host's name if there are several hosts.
    *
    * @param hosts null if the hosts are not known yet
    */

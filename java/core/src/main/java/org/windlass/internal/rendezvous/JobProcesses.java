@@ -26,11 +26,11 @@ public final class JobProcesses {
 
   private JobProcesses() {}
 
-  /** Registers this process, whose first rank is {@code rank}. */
+  /** Registers this process. {@code rank} is its first rank. */
   public static void tell(Store store, int rank, Duration deadline) {
     ProcessName process = ProcessName.own();
     Arrival own = Arrival.own(rank, process, "", "");
-    // A process of another host may have the same pid.
+    // A process on another host may have the same pid.
     store.set(PREFIX + process.pid() + "/" + own.host(), own.toBytes(), deadline);
   }
 
@@ -60,8 +60,8 @@ public final class JobProcesses {
     }
     if (isElsewhere && processes.isEmpty()) {
       throw new UnsupportedException(
-          "the job runs on another host, and what its ranks share can be read there alone; run"
-              + " this on that host");
+          "the job runs on another host, and its ranks' memory can be read only there; run this"
+              + " on that host");
     }
     return processes;
   }
@@ -74,7 +74,7 @@ public final class JobProcesses {
     if (!arrival.library().equals(version) || !arrival.target().equals(target)) {
       throw new MismatchException(
           "the job runs windlass " + arrival.library() + " for " + arrival.target()
-              + "; this one is " + version + " for " + target + "; take the one that the job runs");
+              + "; this one is " + version + " for " + target + "; use the one that the job runs");
     }
     return arrival;
   }

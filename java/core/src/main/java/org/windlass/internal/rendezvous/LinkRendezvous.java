@@ -30,7 +30,10 @@ public final class LinkRendezvous implements AutoCloseable {
   private static final String JOBS = "jobs";
   private static final Pattern NAME = Pattern.compile("[^\\p{Cntrl}:]{1,255}");
 
-  /** Time limit for the owner of a provided store to answer; at most half of the remaining time. */
+  /**
+   * Time limit for an answer of the owner of a provided store. At most half of the remaining time
+   * is used.
+   */
   private static final Duration OWNER_LIMIT = Duration.ofSeconds(3);
 
   private final Map<String, String> environment;
@@ -55,8 +58,8 @@ public final class LinkRendezvous implements AutoCloseable {
     String setting = setting(environment);
     if (setting.isEmpty()) {
       throw new InvalidArgumentException(
-          VARIABLE + " is not set, and nothing else says where jobs connect; set it to one name for"
-              + " all of them, such as " + VARIABLE + "=demo, or to HOST:PORT with"
+          VARIABLE + " is not set, so it is unknown where jobs connect; set it to the same name"
+              + " in all jobs, such as " + VARIABLE + "=demo, or to HOST:PORT with"
               + " WINDLASS_TOKEN_FILE");
     }
     check(setting);
@@ -97,7 +100,10 @@ public final class LinkRendezvous implements AutoCloseable {
     }
   }
 
-  /** Returns the name of the store. All users of one token, or of none, share the store. */
+  /**
+   * Returns the name of the store. All users with the same token share a store, and so do all users
+   * without a token.
+   */
   private String name(String provided) {
     StoreProviders.of(provided); // throws if there is none
     return Token.fromEnvironment(environment).map(token -> token.name(JOBS)).orElse(JOBS);

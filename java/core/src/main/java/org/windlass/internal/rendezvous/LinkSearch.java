@@ -25,33 +25,34 @@ import org.windlass.internal.store.Waits;
  * any number of targets, each a job with a name of its own. docs/explanation/link-protocol.md has
  * the keys.
  *
- * <p>The keys that a job holds disappear when its connection to the store ends. A target that gives
- * up removes its key. A target that looks for another source replaces its entry by an open one.
+ * <p>When a job's connection to the store ends, the keys that the job holds disappear. A target
+ * that gives up removes its key. A target that looks for another source writes a new entry without
+ * an answer.
  *
  * <p>At the deadline, the exception says whether the other job was seen. Mismatch names the
- * versions that differ, or the job that holds the key of this one.
+ * versions that differ, or the other job that holds this job's key.
  *
  * @param linkName name of the link, without a slash
  * @param own announcement of this job
  */
 public record LinkSearch(
     Store store, String linkName, Announcement own, Deadline until, Holders holders) {
-  /** Limit of store calls that explain a failure or clean up after the deadline. */
+  /** Time limit of store calls that explain a failure or clean up after the deadline. */
   private static final Duration CLEANUP_LIMIT = Duration.ofSeconds(2);
 
   private static final String CHECK_OTHER_JOB =
-      "; see whether the other job runs, connects there by that name, with the same token where it"
-          + " has one, and has the other role";
+      "; check that the other job runs, connects to the same store with the same link name and"
+          + " token, and has the other role";
 
   /**
    * Other jobs that hold keys which this job needs. Consecutive searches share one object.
    *
    * @param logAfter time after which a job that waits for a key logs the key's holder
-   * @param failAfter time after which it fails if a job of another name holds the key, in addition
-   *     to the time that the store keeps keys of an ended job
+   * @param failAfter time after which the search fails if a job of another name holds the key. The
+   *     time for which the store keeps keys of an ended job is added
    */
   public record Holders(Duration logAfter, Duration failAfter, Map<String, Holder> byKey) {
-    /** Uses 2 s and 5 s. */
+    /** Creates an empty table, with the limits 2 s and 5 s. */
     public Holders() {
       this(Duration.ofSeconds(2), Duration.ofSeconds(5));
     }
@@ -74,7 +75,7 @@ public record LinkSearch(
     }
   }
 
-  /** Records which job holds a key. The limits count from when it was first seen there. */
+  /** Records which job holds a key. The limits begin when the job was first seen as the holder. */
   record Holder(String instance, Deadline log, Deadline fail, AtomicBoolean isLogged) {}
 
   /**
@@ -82,8 +83,8 @@ public record LinkSearch(
    *
    * @param name name of their start at the store
    * @param theirs presence key of the other job
-   * @param own presence key of this job. Rank 0 removes it when the job fails to connect, and, of a
-   *     source, when the start is over.
+   * @param own presence key of this job. Rank 0 removes it when the job fails to connect. Rank 0 of
+   *     a source also removes it when the start is over.
    */
   public record Match(
       String name, Presence theirs, Presence own, Announcement other) {}
@@ -100,7 +101,10 @@ public record LinkSearch(
     return "link/" + linkName + "/";
   }
 
-  /** Finds a target that waits for this source: {@code job}, or any if that is null. */
+  /**
+   * Finds a target that waits for this source: the job named {@code job}, or any target if {@code
+   * job} is null.
+   */
   public Match source(@Nullable String job) {
     while (true) {
       for (String target : awaitOpen(job)) {
@@ -112,7 +116,10 @@ public record LinkSearch(
     }
   }
 
-  /** Returns the targets that wait for this source, once one does: {@code job} if not null. */
+  /**
+   * Returns the targets that wait for this source. Blocks until there is at least one. If {@code
+   * job} is not null, only the target of that name counts.
+   */
   public List<String> awaitOpen(@Nullable String job) {
     byte[] calls = null;
     while (true) {
@@ -130,7 +137,7 @@ public record LinkSearch(
   }
 
   private RuntimeException noneOpen(RuntimeException failure) {
-    String none = "no job receives it here that is not linked already";
+    String none = "no job receives it here that is not linked yet";
     Deadline limit = Deadline.of(CLEANUP_LIMIT);
     try {
       for (String key : store.keys(path() + "target/", limit.left())) {
@@ -189,7 +196,7 @@ public record LinkSearch(
   }
 
   /**
-   * Gives a key a value, and holds it. Waits as long as another job holds the key.
+   * Sets a key to a value, and holds the key. Blocks while another job holds it.
    *
    * @param holderIn reads the announcement of the holder from a value; may return null
    * @param reason format of the reason why the key is not available; its argument is the holder
@@ -206,7 +213,7 @@ public record LinkSearch(
         store.set(key, value, until.left());
         break;
       }
-      // A job of the same name is an earlier start of this one, which is about to end.
+      // Another job of the same name is an earlier start of this job, which is about to end.
       boolean isOther = job != null && !job.job().equals(own.job());
       String why = reason.formatted(job == null ? "a job of another version" : job);
       Holder holder = holders.holder(key, job, store.silence());
@@ -237,7 +244,7 @@ public record LinkSearch(
     return job != null && job.instance().equals(own.instance());
   }
 
-  /** Answers a target, which joins this source. Returns null if the target no longer waits. */
+  /** Answers a target that then joins this source. Returns null if the target no longer waits. */
   private @Nullable Match match(String target) {
     String key = path() + "target/" + target;
     byte[] found = store.get(key, until.left()).orElse(new byte[0]);
@@ -254,7 +261,7 @@ public record LinkSearch(
       if (!store.compareAndSet(key, found, answered, until.left())) {
         return null;
       }
-      // If the versions differ, the target has the answer and fails too.
+      // If the versions differ, the target reads the answer and fails too.
       Announcement other = Announcement.of(entry.target(), own.versions());
       isMatched = true;
       return new Match(name(number), new Presence(key, answered), source, other);
@@ -274,7 +281,7 @@ public record LinkSearch(
     try {
       hold(
           key, open, LinkSearch::targetIn,
-          "%s receives it already, under the name that this job has too; give each job a name of"
+          "%s, which has the same name as this job, receives it already; give each job a name of"
               + " its own");
       isOpen = true;
       notifySource();
@@ -286,7 +293,7 @@ public record LinkSearch(
     TargetEntry entry = TargetEntry.of(answered);
     if (entry.number() <= TargetEntry.OPEN) {
       throw new MismatchException(
-          "link '" + linkName + "': what the source answered can't be read; run one version on both"
+          "link '" + linkName + "': the source's answer can't be read; run one version on both"
               + " jobs");
     }
     Announcement source = Announcement.of(entry.source(), own.versions());
@@ -294,7 +301,10 @@ public record LinkSearch(
     return new Match(name, sourceOf(name), new Presence(key, answered), source);
   }
 
-  /** Removes a presence key of this job if it still has the value. Interrupts do not prevent it. */
+  /**
+   * Removes a presence key of this job if it still has the expected value. An interrupt does not
+   * prevent this.
+   */
   public static void remove(Store store, Presence own) {
     Waits.uninterrupted(() -> store.compareAndSet(own.key(), own.value(), null, CLEANUP_LIMIT));
   }
@@ -303,7 +313,7 @@ public record LinkSearch(
     return Announcement.peek(TargetEntry.of(value).target());
   }
 
-  /** Removes this target's key, even if it is unknown whether the key was written. */
+  /** Removes this target's key. Also called if it is unknown whether the key was written. */
   private void retract(String key, RuntimeException failure) {
     try {
       Waits.uninterrupted(
@@ -342,8 +352,8 @@ public record LinkSearch(
   /**
    * Value of a target's key: the announcements of the target and of the source.
    *
-   * @param number number of the rendezvous that the source asks the target to join; {@link #OPEN}
-   *     before the source answers
+   * @param number number of the rendezvous that the target must join; {@link #OPEN} until the
+   *     source answers
    */
   private record TargetEntry(byte[] target, long number, byte[] source) {
     static final long OPEN = 0;

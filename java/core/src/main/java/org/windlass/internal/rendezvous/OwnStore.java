@@ -15,7 +15,7 @@ import org.windlass.internal.store.StoreServer;
  * last user closes its share.
  */
 public final class OwnStore implements AutoCloseable {
-  /** Open servers by the requested address. Changes of one address exclude one another. */
+  /** Open servers by the requested address. A change of an entry is atomic. */
   private static final Map<InetSocketAddress, Shared> OPEN = new ConcurrentHashMap<>();
 
   private static final class Shared {
@@ -35,8 +35,8 @@ public final class OwnStore implements AutoCloseable {
   private final Shared shared;
 
   /**
-   * Opens a store for a start. Shares the open one at the address if its token is the same, and no
-   * other start is in progress there.
+   * Opens a store for a start. Shares a store that is already open at the address, if its token is
+   * the same and no other start is in progress there.
    *
    * @throws WindlassException Resource if the server can't listen at the address
    */

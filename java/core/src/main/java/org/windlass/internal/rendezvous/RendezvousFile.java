@@ -38,13 +38,13 @@ import org.windlass.internal.store.Token;
 import org.windlass.internal.store.Waits;
 
 /**
- * File with the address and the token of a store, for processes whose settings have neither. The
- * process that opens the store writes the file, in a folder that only its user can enter.
+ * File with the address and the token of a store, for processes whose settings do not contain them.
+ * The process that opens the store writes the file, in a folder that only its user can enter.
  *
- * <p>The file's name contains the host's boot, the PID namespace and the name of the job or of the
- * jobs' rendezvous. Processes on other hosts and in other containers thus use other files, even in
- * a shared folder. A file is ignored and replaced in three cases: its writer has ended, other users
- * can access it, or it can't be read.
+ * <p>The file's name contains the id of the host's boot, the PID namespace, and the name of the job
+ * or of the rendezvous between jobs. Processes on other hosts and in other containers thus use
+ * other files, even in a shared folder. A file is ignored and replaced in three cases: its writer
+ * has ended, other users can access it, or it can't be read.
  */
 public final class RendezvousFile implements AutoCloseable {
   public static final String FOLDER_VARIABLE = "XDG_RUNTIME_DIR";
@@ -58,14 +58,15 @@ public final class RendezvousFile implements AutoCloseable {
               + "token ([0-9a-f]{64})\n" + "process ([0-9]{1,9}) ([0-9]{1,18})\n");
 
   private static final String CURE =
-      ", and those who have neither address nor token join by a file in it, which only its user"
-          + " may reach; set " + FOLDER_VARIABLE + " to a folder of mode 700 for all of them, or"
-          + " name an address and a token, by ";
+      ", but ranks that have neither address nor token join by a file in it, which only its user"
+          + " may access; set " + FOLDER_VARIABLE + " to a folder of mode 700 for all of them, or"
+          + " set an address and a token, by ";
 
   /**
-   * Prefix of a system property that stands for a lock file which a thread of this process has
-   * open. The kernel drops a process's lock as soon as any thread closes the file. Copies of this
-   * class in other class loaders share only the system properties.
+   * Prefix of a system property that is set while a thread of this process has a lock file open.
+   * The kernel drops a process's lock as soon as any thread closes the file, so only one thread may
+   * open it. Copies of this class in other class loaders can see the system properties, but not
+   * each other's fields.
    */
   private static final String OPEN_LOCK = "windlass.open-lock.";
 
@@ -122,19 +123,22 @@ public final class RendezvousFile implements AutoCloseable {
     return path;
   }
 
-  /** Writes the file. {@link #close} removes it. Throws Resource if another process has it. */
+  /**
+   * Writes the file. {@link #close} removes it. Throws Resource if another process has written it
+   * and still runs.
+   */
   public void write(Place place) {
     if (read() != null) {
       throw new ResourceException(
-          "process " + writer + " starts a job of this name already, and says so in "
+          "process " + writer + " already starts a job of this name, according to "
               + path + "; give each job a name of its own by WINDLASS_JOB");
     }
     put(place);
   }
 
   /**
-   * Returns the store that a running process has written. If there is none, calls {@code open}, and
-   * writes the result. {@link #close} removes the file.
+   * Returns the store that a running process has written to the file. If there is none, calls
+   * {@code open}, and writes the resulting store to the file; {@link #close} then removes the file.
    *
    * @param deadline limit for waiting for another process that does the same
    */
@@ -224,7 +228,7 @@ public final class RendezvousFile implements AutoCloseable {
         Files.delete(path);
       }
     } catch (IOException e) {
-      // The file is gone, or is ignored once this process has ended.
+      // The file is already gone, or is ignored once this process has ended.
     }
     written = null;
   }
@@ -238,7 +242,7 @@ public final class RendezvousFile implements AutoCloseable {
       Matcher text = TEXT.matcher(text());
       int port = text.matches() ? Integer.parseInt(text.group(2)) : 0;
       if (port < 1 || port > HostAndPort.LAST_PORT) {
-        problem = "says nothing that this version of Windlass can read";
+        problem = "has no content that this version of Windlass can read";
         return null;
       }
       writer = Integer.parseInt(text.group(4));
@@ -274,7 +278,7 @@ public final class RendezvousFile implements AutoCloseable {
       try {
         Files.createDirectory(own, mode(PRIVATE_FOLDER));
       } catch (FileAlreadyExistsException e) {
-        // Another process of this user has made it, or another user has.
+        // Another process of this user, or another user, has made it.
       }
       String problem = problem(own, FOLDER);
       if (problem == null) {
@@ -315,11 +319,11 @@ public final class RendezvousFile implements AutoCloseable {
     int mode = (Integer) Objects.requireNonNull(found.get("mode"));
     int owner = (Integer) Objects.requireNonNull(found.get("uid"));
     if ((mode & TYPE) != type) {
-      return type == FOLDER ? "is no folder, or a link to one" : "is no file, or a link to one";
+      return type == FOLDER ? "is no folder, or a link to one" : "is not a file, or is a link";
     }
     if (owner != user()) {
       return "belongs to user " + Integer.toUnsignedString(owner);
     }
-    return (mode & OTHER_USERS) == 0 ? null : "is open to others than its owner";
+    return (mode & OTHER_USERS) == 0 ? null : "is accessible to other users than its owner";
   }
 }

@@ -19,34 +19,36 @@ final class RoundFailures {
   static WindlassException left(int rank) {
     return new PeerLostException(
         "rank " + rank
-            + " came to the start and left before all had joined; see what its process says",
+            + " joined the start and left before all ranks had joined; see the output of its"
+            + " process",
         List.of(rank));
   }
 
   /** Returns the failure after a second process has joined as the same rank. */
   static WindlassException anotherProcess(int rank) {
     return new MismatchException(
-        "another process has come to this start as rank " + rank
-            + " too, and counts as that; two may not have one rank: start all ranks again",
+        "another process has joined this start as rank " + rank
+            + " too, and is the one that counts; two processes can't have the same rank: start"
+            + " all ranks again",
         List.of(rank));
   }
 
   /** Returns the failure after the process of a rank has written what can't be read. */
   static WindlassException unreadable(int rank) {
     return new MismatchException(
-        "what ranks say at the start can't be read; run one version of windlass on all ranks",
+        "the ranks' messages at the start can't be read; run one version of windlass on all ranks",
         List.of(rank));
   }
 
-  /** Returns the failure of two ranks that were started with different numbers of ranks. */
+  /** Returns the failure of two ranks that were started with different world sizes. */
   static WindlassException sizes(int one, int size, int other, int otherSize) {
     if (one > other) {
       return sizes(other, otherSize, one, size);
     }
     return new MismatchException(
         "rank " + one + " was started as one of " + size + " ranks, rank " + other + " as one of "
-            + otherSize + "; give all ranks one size, WINDLASS_WORLD_SIZE or what the launcher"
-            + " sets, and all processes as many ranks",
+            + otherSize + "; set the same world size on all ranks (WINDLASS_WORLD_SIZE, or the"
+            + " launcher's variable), and start the same number of ranks in each process",
         List.of(one, other));
   }
 
@@ -55,7 +57,7 @@ final class RoundFailures {
    *
    * @param address address of the store
    * @param size number of all ranks
-   * @param isFirst true in the first round, in which such ranks have not come at all
+   * @param isFirst true in the first round, where a rank without a value has never joined
    */
   record Missing(String address, int size, boolean isFirst, List<Integer> ranks) {
     /** Returns the exception for a round whose deadline has passed. */
@@ -75,10 +77,10 @@ final class RoundFailures {
           ranks.stream().limit(MOST_LISTED).map(String::valueOf).collect(Collectors.joining(", "));
       int more = ranks.size() - MOST_LISTED;
       return (ranks.size() == 1 ? "rank " : "ranks ") + first
-          + (more > 0 ? " and " + more + " more" : "") + " of " + size + " had "
+          + (more > 0 ? " and " + more + " more" : "") + " of " + size
           + (isFirst
-              ? "not come to " + address + (isOfOneHost ? NO_OTHER_HOST : "")
-              : "come to " + address + " and not gone on with the others");
+              ? " had not joined at " + address + (isOfOneHost ? NO_OTHER_HOST : "")
+              : " had joined at " + address + ", but not continued with the others");
     }
   }
 }

@@ -140,7 +140,9 @@ public final class Start {
     return hosts;
   }
 
-  /** Takes the steps after the first. Returns a {@code wl_comm_t*} for each of {@code own}. */
+  /**
+   * Runs the steps after the first one. Returns a {@code wl_comm_t*} for each rank of {@code own}.
+   */
   long[] make(List<Integer> own, Hosts hosts) {
     int maker = hosts.first(own.get(0)).rank();
     int[] file = {-1};
@@ -164,7 +166,7 @@ public final class Start {
    * The shared memory of a host, as named by the process that made it.
    *
    * @param number number of the file descriptor in that process; -1 for none
-   * @param inode distinguishes it from a later file with that number
+   * @param inode distinguishes the file from a later file with that number
    */
   private record SharedFile(int number, long inode) {
     private static final int BYTES = Integer.BYTES + Long.BYTES;
@@ -176,7 +178,7 @@ public final class Start {
     static SharedFile of(byte[] told, int maker) {
       if (told.length != BYTES) {
         throw new MismatchException(
-            "what rank " + maker + " says of the memory that all share can't be read: it has "
+            "what rank " + maker + " says about the shared memory can't be read: it has "
                 + told.length + " bytes; run one version of windlass on all ranks",
             List.of(maker));
       }
@@ -271,7 +273,10 @@ public final class Start {
     }
   }
 
-  /** Returns the addresses for connections. The lowest rank of each process gives its own. */
+  /**
+   * Returns the addresses for connections. The lowest rank of each process gives the address of its
+   * process.
+   */
   private List<byte[]> wires(
       long[] group, List<Integer> own, ProcessName process, ProcessName maker, SharedFile shared) {
     List<byte[]> names =
@@ -300,7 +305,7 @@ public final class Start {
     try {
       if (Native.wl_file_inode(file) != shared.inode()) {
         throw new ResourceException(
-            "process " + maker.pid() + " has given up this start, and has other memory by now");
+            "process " + maker.pid() + " has given up this start, and has made new memory since");
       }
       return value(call -> Native.wl_group_attach(file, call.out(), call.error()));
     } finally {
@@ -332,7 +337,8 @@ public final class Start {
   }
 
   /**
-   * Opens this process for connections of others. Returns the address by which others connect.
+   * Opens this process for connections from other processes. Returns the address to which they
+   * connect.
    *
    * @param own ranks of this process
    */
@@ -352,7 +358,7 @@ public final class Start {
     return name;
   }
 
-  /** Makes a native call that writes a {@code long}. Returns it, or throws the failure. */
+  /** Makes a native call that writes a {@code long}. Returns this value, or throws the failure. */
   private static long value(ToIntFunction<Scratch> call) {
     try (Scratch scratch = Scratch.take()) {
       Failures.check(call.applyAsInt(scratch), scratch);

@@ -40,7 +40,7 @@ final class StartSteps {
   private final int size;
   private final Deadline until;
 
-  /** Distinguishes this process's values from those of another process for the same ranks. */
+  /** Distinguishes this process from another process that sends values for the same ranks. */
   private final UUID member = new UUID(LOADED, UUID.randomUUID().getLeastSignificantBits());
 
   private @Nullable List<UUID> members;
@@ -173,13 +173,13 @@ final class StartSteps {
       throw mismatch(
           rank,
           "rank " + rank + " is at step " + Texts.printable(said.step()) + " of its start, rank "
-              + own.get(0) + " at " + step + "; have all ranks start anew together");
+              + own.get(0) + " at " + step + "; start all ranks again together");
     }
     if (members != null && !said.member().equals(members.get(rank))) {
       throw mismatch(
           rank,
-          "rank " + rank + " speaks in another start than before; have each rank make one start at"
-              + " a time");
+          "rank " + rank + " takes part in another start than before; make only one start at a"
+              + " time on each rank");
     }
   }
 
@@ -188,7 +188,8 @@ final class StartSteps {
     try {
       return all.round(statements, step.equals(LAST), left);
     } catch (WindlassException e) {
-      // An operation of another communicator has other numbers of ranks.
+      // The failure of an operation of another communicator has the rank numbers of that
+      // communicator.
       String where = e.operation().isEmpty() ? whereabouts(e.faultyRanks()) : "";
       throw where.isEmpty()
           ? e
@@ -196,7 +197,7 @@ final class StartSteps {
               e.code().number(), e.getMessage() + where, e, e.operation(), e.faultyRanks());
     } catch (TimeoutException e) {
       throw new DeadlineExceededException(
-          "some of " + size + " ranks had not come to step " + step
+          "some of " + size + " ranks had not reached step " + step
               + " of the start when the deadline of " + Deadline.text(until.deadline())
               + " passed: " + e.getMessage() + "; see which of them run, or give more time",
           e);
@@ -210,8 +211,8 @@ final class StartSteps {
   }
 
   /**
-   * Returns a text that says on which hosts ranks live. Empty if that is unknown or there is one
-   * host.
+   * Returns a text that says on which hosts ranks live. Empty if the hosts are unknown, or if there
+   * is only one.
    */
   private String whereabouts(List<Integer> ranks) {
     if (hosts == null || !hosts.areSeveral() || ranks.isEmpty()) {
@@ -227,8 +228,8 @@ final class StartSteps {
     int count = told == null ? 0 : told.size();
     if (count != size) {
       throw new MismatchException(
-          "an all-gather of " + size + " ranks gave what " + count
-              + " have said; give all ranks one size");
+          "an all-gather of " + size + " ranks gave the data of " + count
+              + " ranks; give all ranks the same world size");
     }
     List<Statement> statements = new ArrayList<>(size);
     for (int rank = 0; rank < size; rank++) {
@@ -238,7 +239,8 @@ final class StartSteps {
         throw mismatch(
             rank,
             "what rank " + rank + " says at the start can't be read: " + e.getMessage()
-                + "; have all ranks call the same, and run one version of windlass on all of them");
+                + "; make the same call on all ranks, and run one version of windlass on all of"
+                + " them");
       }
     }
     return statements;

@@ -2,8 +2,6 @@
 package org.windlass.internal.rendezvous;
 
 import java.io.ByteArrayOutputStream;
-import java.io.DataInputStream;
-import java.io.DataOutputStream;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Collections;
@@ -26,7 +24,6 @@ import org.windlass.internal.Deadline;
 import org.windlass.internal.Log;
 import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.Limits;
-import org.windlass.internal.store.MalformedException;
 import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.Waits;
@@ -43,17 +40,18 @@ import org.windlass.internal.store.Waits;
  * </pre>
  *
  * <p>A process holds its keys, and writes pieces before their head. Each round replaces the values.
- * A process writes again only after all processes have read its last value. In the first round a
- * process that leaves may come again. After that, all others fail.
+ * A process writes again only after all processes have read its last value. A process that leaves
+ * in the first round may join again. If a process leaves in a later round, all other processes
+ * fail.
  */
 public final class StoreAllGather implements AllGather {
-  /** Interval at which rank 0's process checks which processes are still there. */
+  /** Interval at which rank 0's process checks which processes are still connected. */
   private static final Duration CHECK_INTERVAL = Duration.ofMillis(200);
 
   /** Longest time before the missing ranks are logged; at most a fourth of the deadline. */
   private static final Duration LONGEST_QUIET = Duration.ofSeconds(10);
 
-  /** Limit of the calls that explain a failure and report it to the others. */
+  /** Time limit of the calls that explain a failure, or report it to the other processes. */
   private static final Duration LAST_WORD = Duration.ofSeconds(2);
 
   /** Time that a process whose deadline passes leaves to lower ranks to report who is missing. */
@@ -69,10 +67,10 @@ public final class StoreAllGather implements AllGather {
   private final @Nullable Presence others;
   private final String failed;
 
-  /** Values of the keys that this process holds; empty once the all-gather is over. */
+  /** Values of the keys that this process holds. Empty once the all-gather is over. */
   private final Map<String, byte[]> held = new LinkedHashMap<>();
 
-  /** Last values of the keys of others that this process has read. */
+  /** For each key of another process, the last value that this process has read. */
   private final Map<String, byte[]> seen = new HashMap<>();
 
   private volatile boolean isOpen;
@@ -86,7 +84,8 @@ public final class StoreAllGather implements AllGather {
   /**
    * Names an all-gather.
    *
-   * @param others key that exists while missing ranks may still join; null for none
+   * @param others a key that exists while missing ranks may still join; null if there is no such
+   *     key
    */
   public StoreAllGather(Store store, String name, int size, @Nullable Presence others) {
     this.store = store;
@@ -94,37 +93,6 @@ public final class StoreAllGather implements AllGather {
     this.size = size;
     this.others = others;
     failed = name + "/failed";
-  }
-
-  /**
-   * First part of a process's values, or of all values.
-   *
-   * @param number number of the round
-   * @param size number of all ranks, as the writer knows it
-   * @param ranks ranks whose values these are
-   * @param pieces number of pieces that follow
-   * @param begin first bytes of the values; each value is written as an array
-   */
-  private record Head(int number, int size, List<Integer> ranks, int pieces, byte[] begin) {
-    byte[] toBytes() {
-      return Encoding.bytes(
-          out -> {
-            out.writeInt(number);
-            out.writeInt(size);
-            Encoding.putList(out, ranks, DataOutputStream::writeInt);
-            out.writeInt(pieces);
-            out.write(begin);
-          });
-    }
-
-    static Head of(byte[] value, int rank) {
-      return decoded(
-          value, rank,
-          in ->
-              new Head(
-                  in.readInt(), in.readInt(), Encoding.list(in, DataInputStream::readInt),
-                  in.readInt(), in.readAllBytes()));
-    }
   }
 
   /** Returns true if rank 0 is known to have joined. */
@@ -162,7 +130,10 @@ public final class StoreAllGather implements AllGather {
     }
   }
 
-  /** Reports that this process leaves, once the others have read the last round. */
+  /**
+   * Waits until the other processes have read the last round, and then reports that this process
+   * leaves.
+   */
   @Override
   public void quit() {
     if (number > 0 && !held.isEmpty()) {
@@ -234,7 +205,9 @@ public final class StoreAllGather implements AllGather {
     }
   }
 
-  /** Waits for the value of {@code rank} in this round, and adds its content to {@code said}. */
+  /**
+   * Waits for the value of {@code rank} in this round, and adds the values in it to {@code said}.
+   */
   private void take(String key, int rank, Map<Integer, byte[]> said) {
     Head head;
     ByteArrayOutputStream all = new ByteArrayOutputStream();
@@ -251,7 +224,7 @@ public final class StoreAllGather implements AllGather {
       }
       // The pieces belong to this head if it is still there.
     } while (head.pieces() > 0 && !isUnchanged(place(0, key)));
-    List<byte[]> values = decoded(all.toByteArray(), rank, Encoding::arrays);
+    List<byte[]> values = Head.decoded(all.toByteArray(), rank, Encoding::arrays);
     boolean isRight = head.ranks().contains(rank) && head.ranks().size() == values.size();
     for (int i = 0; isRight && i < values.size(); i++) {
       int each = head.ranks().get(i);
@@ -270,7 +243,8 @@ public final class StoreAllGather implements AllGather {
    * Waits for the value of this round under a key.
    *
    * @param rank rank whose process writes the key
-   * @param said values of this round that were read before, without those of ranks that leave
+   * @param said values of this round that were read before. The values of ranks that leave are
+   *     removed
    */
   private Head await(String place, int rank, Map<Integer, byte[]> said) {
     while (true) {
@@ -320,7 +294,7 @@ public final class StoreAllGather implements AllGather {
         throw new OthersGoneException();
       }
       if (value != null) {
-        // All get the values of a round that is complete.
+        // All processes get the values of a complete round.
         byte[] now = isCollector() ? last : store.get(place, until.left()).orElse(last);
         if (Arrays.equals(now, last)) {
           throw failure(value);
@@ -332,7 +306,10 @@ public final class StoreAllGather implements AllGather {
     }
   }
 
-  /** Checks that the processes whose values were collected are there. Logs who is missing. */
+  /**
+   * Checks that the processes whose values were collected are still connected. Logs which ranks are
+   * missing.
+   */
   private void look(Map<Integer, byte[]> said) {
     Set<String> present = new HashSet<>(store.keys(place(0, RANK), until.left()));
     for (String place : isCollector() ? Set.copyOf(seen.keySet()) : Set.<String>of()) {
@@ -364,7 +341,9 @@ public final class StoreAllGather implements AllGather {
     return value != null && Head.of(value, 0).number() == number;
   }
 
-  /** Forgets the values of a process that has left. It may come again in the first round. */
+  /**
+   * Forgets the values of a process that has left. In the first round, that process may join again.
+   */
   private void drop(String place, Map<Integer, byte[]> said) {
     List<Integer> gone = Head.of(Objects.requireNonNull(seen.remove(place)), 0).ranks();
     if (number > 0) {
@@ -410,28 +389,20 @@ public final class StoreAllGather implements AllGather {
       return missing().late();
     } catch (DeadlineExceededException e) {
       return new DeadlineExceededException(
-          "the deadline passed, and the store at " + store.address() + " did not say which of "
-              + size + " ranks had come");
+          "the deadline passed, and the store at " + store.address() + " did not report which of "
+              + size + " ranks had joined");
     }
   }
 
   private static WindlassException failure(byte[] told) {
-    return decoded(told, 0, Encoding::failure);
-  }
-
-  private static <T> T decoded(byte[] value, int rank, Encoding.Reading<T> reading) {
-    try {
-      return Encoding.read(value, reading);
-    } catch (MalformedException e) {
-      throw RoundFailures.unreadable(rank);
-    }
+    return Head.decoded(told, 0, Encoding::failure);
   }
 
   /**
-   * Reports a failure to the other processes, if this one has joined, and waits until they have
-   * read it, for {@link #LAST_WORD} at most.
+   * If this process has joined, reports a failure to the other processes. Waits until they have
+   * read it, but at most {@link #LAST_WORD}.
    *
-   * @return what all throw: the first failure that any process has reported
+   * @return the exception that all processes throw: the first failure that any of them has reported
    */
   private WindlassException reported(WindlassException why) {
     if (!held.containsKey(place(0, RANK + first))) {
@@ -458,14 +429,18 @@ public final class StoreAllGather implements AllGather {
     return told[0];
   }
 
-  /** Waits until the others have read what rank 0's process has published, or removed theirs. */
+  /**
+   * Waits until the other processes have read the values that rank 0's process has published, or
+   * have removed their own keys.
+   */
   private void awaitOthersRead(Deadline end) {
     try {
       if (isCollector()) {
         seen.forEach((place, value) -> store.awaitOther(place, value, end.left()));
       }
     } catch (DeadlineExceededException e) {
-      // A process that is stopped fails when it goes on, and others name it in their next call.
+      // If a process is stopped, it fails when it continues, and the next call of the other
+      // processes names it.
     }
   }
 
@@ -478,7 +453,7 @@ public final class StoreAllGather implements AllGather {
     }
   }
 
-  /** Removes the keys of this process whose heads begin so. */
+  /** Removes the keys of this process whose heads begin with {@code key}. */
   private void forget(String key) {
     for (String place : List.copyOf(held.keySet())) {
       if (place.startsWith(place(0, key))) {
@@ -487,7 +462,10 @@ public final class StoreAllGather implements AllGather {
     }
   }
 
-  /** Makes calls even after an interrupt. If one fails, the keys disappear with the connection. */
+  /**
+   * Makes the calls even after an interrupt. If a call fails, the keys disappear when the
+   * connection ends.
+   */
   private static void attempt(Runnable calls) {
     try {
       Waits.uninterrupted(calls);

@@ -14,8 +14,8 @@ import org.windlass.internal.Scratch;
 import org.windlass.internal.Structs;
 
 /**
- * A communicator of several processes, seen by a process that has none of its ranks. It reads the
- * communicator's memory and writes nothing. Only one thread at a time may use it.
+ * A communicator of several processes, as seen by a process that has none of its ranks. It reads
+ * the communicator's memory and writes nothing. Only one thread at a time may use it.
  */
 public final class ObservedGroup implements AutoCloseable {
   private static final int MOST = Native.WL_REPORT_GROUPS;
@@ -24,7 +24,7 @@ public final class ObservedGroup implements AutoCloseable {
    * Properties of the communicator.
    *
    * @param ranks number of ranks
-   * @param id number that distinguishes it from all others on its host
+   * @param id number that distinguishes it from all other communicators on its host
    * @param parent id of the communicator that it was split or shrunk from; 0 for none
    * @param madeNs time of its creation, in nanoseconds on the clock of {@code wl_clock_ns}
    */
@@ -51,7 +51,7 @@ public final class ObservedGroup implements AutoCloseable {
    * {@link #open}.
    *
    * @throws WindlassException PeerLost if the process has ended; Unsupported if it lives in another
-   *     pid namespace; Resource if this process may not read that one
+   *     pid namespace; Resource if this process may not read the memory of that process
    */
   public static int[] find(ProcessName process) {
     ByteBuffer numbers = Structs.allocate(Integer.BYTES * MOST);

@@ -17,13 +17,14 @@ import org.windlass.internal.Structs;
 import org.windlass.internal.call.Endpoint;
 
 /**
- * The state of a rank as any thread can see it: its current state, and its last operations. The two
- * may be from different moments.
+ * The state of a rank, as any thread can read it: its current state and its last operations. These
+ * two parts may be from different moments.
  *
  * @param closed true if the rank has closed its communicator
  * @param awaited the rank that it waits for, {@link #NOBODY} or {@link #SEVERAL}
- * @param contested number of times that a wait found another thread busy on its core
- * @param item the piece of an operation's work that it runs, or null
+ * @param contested number of times that a wait of this rank found another thread busy on the rank's
+ *     core
+ * @param item the piece of an operation's work that the rank runs now, or null
  * @param recorded its last operations, newest first
  * @param process process of the rank; null if all ranks live in one process or it has not joined
  *     yet
@@ -49,8 +50,8 @@ public record RankLook(
   /**
    * One recorded operation. Times are in nanoseconds on the clock of {@code wl_clock_ns}.
    *
-   * @param sequence its sequence number; for an uncounted operation, that of the operation before
-   *     it
+   * @param sequence its sequence number; an uncounted operation has the number of the counted
+   *     operation before it
    * @param algorithm a {@code wl_algorithm}; {@code WL_AUTO} if the operation has only one
    * @param text the operation and its tensors
    * @param code the operation's {@code wl_code}; {@code WL_RECORD_INSIDE} while it is in progress,
@@ -89,8 +90,8 @@ public record RankLook(
   }
 
   /**
-   * Returns the rank that this rank waits for, {@link #NOBODY} or {@link #SEVERAL}. Uses {@code
-   * state} for a {@code wl_rank_state_t}.
+   * Returns the rank that this rank waits for, {@link #NOBODY} or {@link #SEVERAL}. Writes a {@code
+   * wl_rank_state_t} to the buffer {@code state}.
    */
   public static int awaited(Endpoint endpoint, ByteBuffer state) {
     state.putInt(0, Structs.RankState.SIZE);
@@ -100,7 +101,7 @@ public record RankLook(
 
   /**
    * Returns, for each rank in order, its rank in the communicator from which this one was made.
-   * Empty if it was made from none.
+   * Empty if this communicator was not made from another one.
    */
   public static List<Integer> former(Endpoint endpoint) {
     return Arrays.stream(of(endpoint, Structs.RankState.FORMER))
@@ -130,8 +131,8 @@ public record RankLook(
    *
    * @param fillState gets a rank and an address, and writes the rank's {@code wl_rank_state_t}
    *     there
-   * @param fillRecords gets a rank and an address, writes the rank's {@code wl_record_t} there, at
-   *     most {@code WL_RECORDS}, and returns their number
+   * @param fillRecords gets a rank and an address, writes at most {@code WL_RECORDS} records of the
+   *     rank ({@code wl_record_t}) there, and returns their number
    */
   static List<RankLook> all(
       int ranks,

@@ -24,8 +24,8 @@ import org.windlass.internal.Native;
 /**
  * Connects a member to a {@link StoreServer}, on the calling thread. If no server listens yet, or
  * the connection breaks before both sides have proved the token, it tries again until the deadline.
- * An attempt takes at most {@link #LONGEST_ATTEMPT}, which bounds the time lost on another program
- * that listens there. If the server refuses the member, the attempts end at once.
+ * An attempt takes at most {@link #LONGEST_ATTEMPT}. This limits the time that is lost if another
+ * program listens at the address. If the server refuses the member, the attempts end at once.
  */
 final class Connector {
   private static final long FIRST_PAUSE_MS = 5;
@@ -70,7 +70,7 @@ final class Connector {
         if (isOver) {
           throw new SocketTimeoutException();
         }
-        isOver = until.isOver(); // What arrived before counts, though this process was stopped.
+        isOver = until.isOver(); // data counts if it arrived before the deadline
         socket.socket().setSoTimeout(leftMs(until));
         if (!channel.fill()) {
           throw new EOFException("it closed the connection");
@@ -82,7 +82,7 @@ final class Connector {
     void send(byte[] body) throws IOException {
       channel.send(body);
       while (!channel.flush()) {
-        // During a timed read, the channel writes in parts; each call waits for room.
+        // During a timed read, the channel writes only a part. Each call waits for room.
       }
     }
 
@@ -91,7 +91,10 @@ final class Connector {
     }
   }
 
-  /** If {@code isOpened}, the store counts as lost if no server listens now. */
+  /**
+   * Creates a connector. If {@code isOpened}, the store was open before, and counts as lost if no
+   * server listens now.
+   */
   Connector(
       InetSocketAddress address, Token token, Member member, boolean isOpened, Duration deadline) {
     this.address = address;
@@ -110,7 +113,7 @@ final class Connector {
         return attempt();
       } catch (MalformedException e) {
         throw new InvalidArgumentException(
-            call + ": what listens there is no store of Windlass: " + e.getMessage());
+            call + ": the program that listens there is not a Windlass store: " + e.getMessage());
       } catch (SocketTimeoutException e) {
         if (until.isOver()) {
           break; // the reason of the attempt before says more
@@ -148,7 +151,8 @@ final class Connector {
       isLoopback = known.getAddress().isLoopbackAddress();
       socket.socket().connect(known, leftMs(end));
       if (socket.getLocalAddress().equals(socket.getRemoteAddress())) {
-        // If no server listens, a socket whose own port happens to be this one connects to itself.
+        // If no server listens, a socket whose own port happens to be the server's connects to
+        // itself.
         throw new ConnectException("nobody listens there");
       }
       isConnected = true;
@@ -187,8 +191,8 @@ final class Connector {
   }
 
   /**
-   * Sends a request and waits for the reply. This shows that the peer is not a relay that passed on
-   * only the greeting.
+   * Sends a request and waits for the reply. The reply shows that the peer is the server, and not a
+   * relay that passed on only the greeting.
    */
   private void beWelcomed(Connection made, Deadline end) throws IOException {
     ByteBuffer welcome = receive(made, end, Wire.WELCOME).position(1);

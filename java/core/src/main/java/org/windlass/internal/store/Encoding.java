@@ -15,7 +15,7 @@ import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.WindlassException;
 
-/** A sequence of writes that make up a value. */
+/** Writes the fields of a value, one after another. */
 @FunctionalInterface
 public interface Encoding {
   void to(DataOutputStream out) throws IOException;
@@ -44,8 +44,8 @@ public interface Encoding {
   /**
    * Reads a whole value.
    *
-   * @throws MalformedException with the reason, if the value can't be read, or has bytes beyond
-   *     those that are read
+   * @throws MalformedException with the reason, if the value can't be read, or has more bytes than
+   *     {@code reading} reads
    */
   static <T> T read(byte[] value, Reading<T> reading) throws MalformedException {
     DataInputStream in = new DataInputStream(new ByteArrayInputStream(value));
@@ -119,7 +119,7 @@ public interface Encoding {
     }
   }
 
-  /** Reads a list of elements that have at least a byte each. {@code in} is a whole value. */
+  /** Reads a list. Each element has at least one byte. {@code in} is a whole value. */
   static <T> List<T> list(DataInputStream in, Reading<T> reading) throws IOException {
     int count = in.readInt();
     if (count < 0 || count > in.available()) {

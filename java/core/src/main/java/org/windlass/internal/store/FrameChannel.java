@@ -23,7 +23,10 @@ final class FrameChannel {
   private final ReadableByteChannel from;
   private final WritableByteChannel to;
 
-  /** Received bytes, up to its position. Those before {@code taken} were returned already. */
+  /**
+   * Received bytes, up to its position. The bytes before {@code taken} were already returned to the
+   * caller.
+   */
   private ByteBuffer in = ByteBuffer.allocate(SMALL);
 
   private int taken;
@@ -118,7 +121,7 @@ final class FrameChannel {
     return queued;
   }
 
-  /** Writes as much as the connection takes at once. Returns true if the queue is empty. */
+  /** Writes as many bytes as the connection accepts at once. Returns true if the queue is empty. */
   boolean flush() throws IOException {
     for (ByteBuffer head = out.peek(); head != null; head = out.peek()) {
       int end = head.limit();

@@ -10,12 +10,14 @@ import org.windlass.error.MismatchException;
 /**
  * Greeting by which a member and a server prove to one another that they hold the same token.
  * docs/explanation/protocols.md has its frames. No frame contains the token, or can be used for
- * another connection or direction. Proofs and keys are HMACs over the body of HELLO and that of CHALLENGE
- * before its proof. These bodies contain both nonces, the job, the rank and the size.
+ * another connection or direction. Proofs and keys are HMACs over the body of HELLO and the part of
+ * CHALLENGE's body that precedes the proof. These bodies contain both nonces, the job, the rank and
+ * the size.
  *
- * <p>REFUSED, and the HELLO up to its library, are the same in every version of the protocol.
+ * <p>The frame REFUSED and the fields of HELLO up to the library are the same in every version of
+ * the protocol.
  *
- * @param token secret of this side
+ * @param token this side's token
  * @param hello the body of HELLO
  * @param challenge the body of CHALLENGE without its proof
  */

@@ -42,7 +42,7 @@ public final class HostAndPort {
     Matcher bare = WITHOUT_BRACKETS.matcher(text);
     if (bare.matches()) {
       String right = "[" + bare.group(1) + "]:" + bare.group(2);
-      String why = "an address of IPv6 stands in brackets before its port: " + right;
+      String why = "put an IPv6 address in brackets before its port: " + right;
       throw wrong(setting, text, why);
     }
     Matcher matcher = TEXT.matcher(text);
@@ -71,7 +71,8 @@ public final class HostAndPort {
    */
   public static InetSocketAddress of(String setting, String text, String host, int port) {
     if (!HOST.matcher(host).matches()) {
-      throw wrong(setting, text, "'" + host + "' is no host; name one, or its address");
+      throw wrong(setting, text, "'" + host + "' is not a host name; give a host name or an"
+          + " address");
     }
     return InetSocketAddress.createUnresolved(host, port);
   }
@@ -95,7 +96,8 @@ public final class HostAndPort {
   }
 
   /**
-   * Resolves the host again and again, since a starting host may get its name later.
+   * Resolves the host, repeatedly until the deadline, since the name of a starting host may be
+   * registered later.
    *
    * @throws org.windlass.error.DeadlineExceededException if the host is unknown at the deadline
    */

@@ -7,24 +7,33 @@ import org.jspecify.annotations.Nullable;
 import org.windlass.error.InvalidArgumentException;
 import org.windlass.error.ResourceException;
 
-/** Limits of a {@link Store}, in bytes if nothing else is said. */
+/** Limits of a {@link Store}. They are in bytes unless the comment of a limit says otherwise. */
 public final class Limits {
-  /** Most bytes of a key in UTF-8. */
+  /** Largest size of a key, in bytes of UTF-8. */
   public static final int KEY = 512;
 
-  /** Most bytes of a value. A compare-and-set of two such values fits into one request of etcd. */
+  /**
+   * Largest size of a value, in bytes. A compare-and-set of two values of this size fits into one
+   * request of etcd.
+   */
   public static final int VALUE = 512 << 10;
 
-  /** Most bytes of all keys and values; see {@link #cost}. */
+  /** Largest size of all keys and values together, in bytes; see {@link #cost}. */
   public static final long TOTAL = 64L << 20;
 
-  /** Bytes that {@link #cost} adds for each key to its letters of two bytes each. */
+  /**
+   * Bytes that {@link #cost} adds for each key, in addition to two bytes for each of the key's
+   * characters.
+   */
   public static final int ENTRY = 64;
 
-  /** Most bytes of the keys that one call lists. Each key counts its UTF-8 and two bytes. */
+  /**
+   * Largest size of the keys that one call lists, in bytes. Each key counts its UTF-8 and two
+   * bytes.
+   */
   public static final int LISTING = 2 * VALUE;
 
-  /** Most keys that one call waits for. */
+  /** Largest number of keys that one call waits for. */
   public static final int WATCHED = 4;
 
   private Limits() {}
@@ -39,7 +48,7 @@ public final class Limits {
   public static void prefix(String prefix) {
     if (!StandardCharsets.UTF_8.newEncoder().canEncode(prefix)) {
       throw new InvalidArgumentException(
-          "a key holds half of a surrogate pair, which is no letter");
+          "a key contains an unpaired surrogate, which UTF-8 can't encode");
     }
     int bytes = bytes(prefix);
     if (bytes > KEY) {
@@ -52,7 +61,7 @@ public final class Limits {
     return text.getBytes(StandardCharsets.UTF_8).length;
   }
 
-  /** Returns the bytes that {@code key} counts towards {@link #LISTING}. */
+  /** Returns the number of bytes by which {@code key} counts towards {@link #LISTING}. */
   public static int listing(String key) {
     return bytes(key) + Short.BYTES;
   }
@@ -76,7 +85,10 @@ public final class Limits {
         });
   }
 
-  /** Returns the bytes that {@code key}, without its value, counts towards {@link #TOTAL}. */
+  /**
+   * Returns the number of bytes by which {@code key}, without its value, counts towards {@link
+   * #TOTAL}.
+   */
   public static long cost(String key) {
     return ENTRY + 2L * key.length();
   }
@@ -89,6 +101,6 @@ public final class Limits {
 
   public static ResourceException tooManyKeys() {
     return new ResourceException(
-        "the keys that begin so have more than " + LISTING + " bytes; ask with a longer prefix");
+        "the keys with this prefix have more than " + LISTING + " bytes; ask with a longer prefix");
   }
 }

@@ -3,7 +3,7 @@ package org.windlass.internal.store;
 
 import java.io.IOException;
 
-/** Thrown for bytes that are no valid frame of the protocol, or no valid value at a store. */
+/** Thrown for bytes that are not a valid frame of the protocol, or not a valid value of a store. */
 public final class MalformedException extends IOException {
   private static final long serialVersionUID = 1L;
 

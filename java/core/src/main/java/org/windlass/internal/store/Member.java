@@ -29,7 +29,9 @@ public record Member(String job, int rank, int size, String library) {
     }
   }
 
-  /** Returns an observer of {@code job}, which is none of its ranks. There may be many. */
+  /**
+   * Returns an observer of {@code job}, which is none of its ranks. A job may have many observers.
+   */
   public static Member observer(String job, String library) {
     return new Member(job, -1, 0, library);
   }

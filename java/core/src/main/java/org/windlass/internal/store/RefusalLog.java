@@ -6,7 +6,7 @@ import org.windlass.internal.Log;
 
 /**
  * Logs the connections and members that a server refuses, to the logger {@code org.windlass}. Logs
- * at most {@link #LINES} lines a minute, and then the number of refusals without a line. Only one
+ * at most {@link #LINES} lines a minute, and the number of refusals that were not logged. Only one
  * thread at a time may call it.
  */
 final class RefusalLog {

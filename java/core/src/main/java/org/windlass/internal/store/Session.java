@@ -15,9 +15,9 @@ import org.windlass.error.ResourceException;
 import org.windlass.error.WindlassException;
 
 /**
- * One connection of a {@link StoreServer}. Its peer is a stranger until it has proved the token,
- * and a member afterwards. The session carries out the member's requests. It runs on the server's
- * thread.
+ * One connection of a {@link StoreServer}. Its peer is called a stranger until it has proved the
+ * token, and a member afterwards. The session carries out the member's requests. It runs on the
+ * server's thread.
  */
 final class Session {
   static final int WAITS = 1024;
@@ -66,7 +66,7 @@ final class Session {
     return stage == Stage.MEMBER;
   }
 
-  /** Returns the peer's address and, after the proof of the token, the member's name. */
+  /** Returns the peer's address. After the proof of the token, also returns the member's name. */
   String peer() {
     return isAdmitted ? peer + ", " + member : peer;
   }
@@ -92,7 +92,7 @@ final class Session {
     return true;
   }
 
-  /** Writes as much as the socket takes at once. Returns false if the session is over. */
+  /** Writes as many bytes as the socket accepts at once. Returns false if the session is over. */
   boolean send() throws IOException {
     boolean all = channel.flush();
     if (all && stage == Stage.LEAVING) {
@@ -109,7 +109,7 @@ final class Session {
   /**
    * Lets a member receive the queued frames, and reads no more requests.
    *
-   * @return false once it has closed the connection
+   * @return false once the member has closed the connection
    */
   boolean drain() {
     try {
@@ -131,8 +131,8 @@ final class Session {
   }
 
   /**
-   * Handles the complete frames, while there is room for replies. A stranger learns why it is
-   * refused, but not which error a frame has.
+   * Handles the complete frames, while there is room for replies. A stranger gets the reason for a
+   * refusal, but no details about an error in a frame.
    */
   private void work() throws IOException {
     while (stage != Stage.LEAVING && channel.queued() < BACKLOG) {

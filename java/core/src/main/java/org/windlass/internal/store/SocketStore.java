@@ -34,7 +34,9 @@ import org.windlass.internal.Log;
  * does not reconnect.
  */
 public final class SocketStore implements Store {
-  /** Milliseconds in which the server may receive why this member ends the connection. */
+  /**
+   * Milliseconds that the server gets to receive the reason why this member ends the connection.
+   */
   private static final long LAST_WORD_MS = 2000;
 
   /** Time after which even an idle member sends a second request; see {@link Session}. */
@@ -64,7 +66,10 @@ public final class SocketStore implements Store {
     return connect(address, token, member, false, deadline);
   }
 
-  /** Connects. Throws PeerLost if {@code isOpened}, so a server has listened, and none does. */
+  /**
+   * Connects. If {@code isOpened}, a server has listened before; then throws PeerLost if no server
+   * listens now.
+   */
   public static SocketStore connect(
       InetSocketAddress address, Token token, Member member, boolean isOpened, Duration deadline) {
     SocketStore store =
@@ -175,7 +180,7 @@ public final class SocketStore implements Store {
    * Sends a request and waits for its reply.
    *
    * @param call name of the call, with which the messages of exceptions begin
-   * @param lacking what the store lacks, for the message at the deadline
+   * @param lacking text for the message at the deadline that says what the store lacks
    * @param id identifier of the request
    */
   private <T> T exchange(
@@ -236,7 +241,7 @@ public final class SocketStore implements Store {
         connection.send(sent);
       } while (sent[0] != Wire.LEAVE);
     } catch (IOException | InterruptedException e) {
-      // The connection has ended, and the reader finds out why.
+      // The connection has ended. The reader finds the reason.
     } catch (RuntimeException | Error e) {
       connection.close(); // the reader ends all calls
     }
@@ -289,7 +294,7 @@ public final class SocketStore implements Store {
     try {
       writer.join(LAST_WORD_MS);
     } catch (InterruptedException e) {
-      // Nobody interrupts the reader.
+      // No code interrupts the reader on purpose.
     }
   }
 

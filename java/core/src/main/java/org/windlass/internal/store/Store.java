@@ -32,10 +32,10 @@ import org.jspecify.annotations.Nullable;
  *   <li>PeerLost: the store was lost.
  * </ul>
  *
- * <p>After the last four it is unknown whether a change was made.
+ * <p>After DeadlineExceeded, Aborted, Closed and PeerLost, it is unknown whether a change was made.
  */
 public interface Store extends AutoCloseable {
-  /** Returns the store's address as messages show it. */
+  /** Returns the store's address in the form that messages show. */
   String address();
 
   /** Gives {@code key} a value. A held key keeps its holder. */
@@ -44,21 +44,23 @@ public interface Store extends AutoCloseable {
   /** Returns the value of {@code key}; empty if it has none. */
   Optional<byte[]> get(String key, Duration deadline);
 
-  /** Returns the value of {@code key} once it differs from {@code seen}, as {@link #awaitAny}. */
+  /**
+   * Returns the value of {@code key} once it differs from {@code seen}, as {@link #awaitAny} does.
+   */
   default Optional<byte[]> awaitOther(String key, byte @Nullable [] seen, Duration deadline) {
     return Optional.ofNullable(awaitAny(Collections.singletonMap(key, seen), deadline).value());
   }
 
   /**
-   * Waits until one of several keys has another value than it is known to have. A change that is
-   * undone at once may go unseen.
+   * Waits until the value of one of several keys differs from its known value. If a change is
+   * undone at once, the call may miss it.
    *
    * @param seen the known values of 1 to {@link Limits#WATCHED} keys; null stands for no value
    * @return the first key that differs, in the order of the map
    */
   Change awaitAny(Map<String, byte @Nullable []> seen, Duration deadline);
 
-  /** A key, and the value that it has now; null for none. */
+  /** A key and its current value. The value is null if the key has none. */
   record Change(String key, byte @Nullable [] value) {}
 
   /**
@@ -72,7 +74,7 @@ public interface Store extends AutoCloseable {
       String key, byte @Nullable [] expected, byte @Nullable [] value, Duration deadline);
 
   /**
-   * Gives {@code key} a value that lasts no longer than this connection, if it has none.
+   * Gives {@code key} a value, if it has none. The value is removed when this connection ends.
    *
    * @return true if it had none
    */
@@ -83,7 +85,7 @@ public interface Store extends AutoCloseable {
 
   /**
    * Returns how long a held key may stay in the store after its holder's host has failed. If only
-   * the holder's process has ended, the key disappears at once.
+   * the holder's process has ended, and not its host, the key disappears at once.
    */
   Duration silence();
 

@@ -6,8 +6,8 @@ import java.util.Map;
 
 /**
  * A kind of store that a separate artifact provides, together with its dependencies. See {@link
- * StoreProviders}. The module descriptor uses this type before any code is generated, so this type
- * may not depend on generated code.
+ * StoreProviders}. The module descriptor names this type. The compiler reads it before any code is
+ * generated, so this type must not depend on generated code.
  */
 public interface StoreProvider {
   /** Returns the part before {@code ://} in an address, such as {@code etcd}. */

@@ -15,7 +15,8 @@ public final class StoreProviders {
   private StoreProviders() {}
 
   /**
-   * Returns the checked address of a provided store. Empty for another text, such as HOST:PORT.
+   * Returns the checked address of a provided store. Empty for other values of the setting, such as
+   * HOST:PORT.
    *
    * @param setting name of the setting with the text
    * @throws org.windlass.error.InvalidArgumentException if the address is malformed; the message
@@ -45,11 +46,11 @@ public final class StoreProviders {
         }
       }
     } catch (ServiceConfigurationError | LinkageError e) {
-      String text = "what brings a store for " + scheme + ":// addresses can't be loaded: " + e;
+      String text = "the provider of stores for " + scheme + ":// addresses can't be loaded: " + e;
       throw new UnsupportedException(text, e);
     }
     throw new UnsupportedException(
-        "nothing on the class path has a store for " + address
+        "no artifact on the class path provides a store for " + address
             + "; for an address that begins with etcd://, add the artifact"
             + " org.windlass:windlass-etcd of this library's version");
   }

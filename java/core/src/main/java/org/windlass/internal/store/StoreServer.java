@@ -30,11 +30,11 @@ import org.windlass.internal.Log;
  * Serves a store. Members reach it through a {@link SocketStore}. One daemon thread serves all
  * connections, and no connection can make it wait.
  *
- * <p>A connection that has not proved the token belongs to a stranger. A stranger has little time
- * and short frames. If there are too many strangers, the server drops the oldest. A member is
- * identified by its job and rank. The server refuses a second connection of the same rank. The
- * server drops a member that is silent for longer than {@link Bounds#silence}, and logs every
- * refusal.
+ * <p>The peer of a connection that has not proved the token is called a stranger. Its time and the
+ * size of its frames are limited. If there are too many strangers, the server drops the oldest one.
+ * A member is identified by its job and rank. The server refuses a second connection of the same
+ * rank. The server drops a member that is silent for longer than {@link Bounds#silence}, and logs
+ * every refusal.
  *
  * <p>The token is proved and never sent. Later frames carry a {@link Seal}. They are not encrypted:
  * anyone who can read the traffic can read the values.
@@ -78,10 +78,11 @@ public final class StoreServer implements AutoCloseable {
   /**
    * Limits of connections.
    *
-   * @param strangers most connections without a proof
-   * @param members most members
+   * @param strangers largest number of connections that have not proved the token
+   * @param members largest number of members
    * @param proof time that a stranger has to prove the token
-   * @param silence time that a member may be silent; its {@link SocketStore} sends a PING earlier
+   * @param silence time that a member may be silent; a member's {@link SocketStore} sends a PING
+   *     before this time is over
    */
   public record Bounds(int strangers, int members, Duration proof, Duration silence) {
     private static final Duration LONGEST = Duration.ofDays(1);
@@ -96,7 +97,9 @@ public final class StoreServer implements AutoCloseable {
       return time.compareTo(Duration.ofMillis(1)) < 0 || time.compareTo(LONGEST) > 0;
     }
 
-    /** Returns 512 strangers of 10 s each, 8,192 members and 60 s of silence. */
+    /**
+     * Returns the default limits: 512 strangers for 10 s each, 8,192 members, and 60 s of silence.
+     */
     public static Bounds defaults() {
       return new Bounds(512, 8192, Duration.ofSeconds(10), Duration.ofSeconds(60));
     }
@@ -159,7 +162,7 @@ public final class StoreServer implements AutoCloseable {
     return Sockets.name(address);
   }
 
-  /** Ends every connection. Waits end, and held keys disappear. Idempotent. */
+  /** Ends every connection. Calls that wait fail, and held keys disappear. Idempotent. */
   @Override
   public void close() {
     closing = true;
@@ -168,8 +171,8 @@ public final class StoreServer implements AutoCloseable {
   }
 
   /**
-   * Makes a stranger that has proved the token a member. If a session of the same rank has not sent
-   * a second request, that session ends: a relay may hold it.
+   * Makes a stranger that has proved the token a member. If another session of the same rank has
+   * not sent a second request yet, ends that session, since a relay may hold its connection.
    *
    * @throws WindlassException if the stranger can't be a member
    */
@@ -178,16 +181,17 @@ public final class StoreServer implements AutoCloseable {
     String place = place(member);
     Session before = ranks.get(place);
     if (before != null && !before.hasSpoken()) {
-      drop(before, "it said nothing, and another connection came for its rank");
+      drop(before, "it sent nothing, and another connection arrived for its rank");
       before = null;
     }
     if (members.size() >= bounds.members()) {
       throw new ResourceException(
-          "the store has " + members.size() + " members, as many as it takes");
+          "the store has " + members.size() + " members, the most that it accepts");
     }
     if (before != null) {
       throw new MismatchException(
-          member + " is connected already, from " + before.peer() + "; two may not have one rank");
+          member + " is connected already, from " + before.peer() + "; two members can't have the"
+              + " same rank");
     }
     strangers.remove(session);
     members.add(session);
@@ -257,8 +261,8 @@ public final class StoreServer implements AutoCloseable {
   }
 
   /**
-   * Runs a session's work. Drops the session if the work throws or, logging {@code why}, returns
-   * false.
+   * Runs a part of a session's work. Drops the session if this throws, or returns false; in the
+   * second case, logs {@code why}.
    */
   private void work(Session session, Work work, @Nullable String why) {
     if (!members.contains(session) && !strangers.contains(session)) {
@@ -317,7 +321,10 @@ public final class StoreServer implements AutoCloseable {
     }
   }
 
-  /** Drops half of the strangers to free file descriptors. If there are none, pauses accepting. */
+  /**
+   * Drops half of the strangers to free file descriptors. If there are no strangers, stops
+   * accepting connections for a while.
+   */
   private void makeRoom(String why) {
     if (strangers.isEmpty()) {
       pausedNs = System.nanoTime();
@@ -368,7 +375,7 @@ public final class StoreServer implements AutoCloseable {
     session.end();
   }
 
-  /** Returns the reason to log; null for a member whose connection broke. */
+  /** Returns the reason to log. Null if a member's connection broke, which needs no log entry. */
   private static @Nullable String reason(Session session, Throwable e) {
     if (e instanceof MalformedException) {
       return "it sent " + e.getMessage();

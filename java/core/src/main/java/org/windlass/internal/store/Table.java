@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Holds the keys of a store with their values, holders and waiters. Only one thread at a time may
- * call it. It does not copy arrays, and callers must not change them.
+ * call it. It does not copy arrays, so callers must not change arrays that they have passed.
  */
 final class Table {
   private final NavigableMap<String, Entry> entries = new TreeMap<>();
@@ -109,8 +109,8 @@ final class Table {
 
   /**
    * Calls {@code then} once the value of one of the keys differs from that in {@code seen}, where
-   * null stands for none. The call is made now, or during the call that changes the key. {@code
-   * then} must not change keys.
+   * null means that the key had no value. The call is made now, or during the call that changes the
+   * key. {@code then} must not change keys.
    *
    * @return null if {@code then} was called now
    */

@@ -25,9 +25,9 @@ import org.windlass.internal.Natives;
 import org.windlass.internal.Scratch;
 
 /**
- * Secret of the members of a store: {@link #BYTES} random bytes, written as hexadecimal digits. It
- * comes from a file that only its owner can read, or from the environment. It never comes from
- * arguments, because all users of a machine can see those.
+ * Secret that the members of a store share: {@link #BYTES} random bytes, written as hexadecimal
+ * digits. It comes from a file that only its owner can read, or from the environment. It never
+ * comes from arguments, because all users of a machine can see those.
  */
 public final class Token {
   public static final int BYTES = 32;
@@ -82,8 +82,8 @@ public final class Token {
   }
 
   /**
-   * Reads a regular file that only its owner may access. It checks the file that it reads, even if
-   * the name refers to another one meanwhile.
+   * Reads a regular file that only its owner may access. The checks apply to the file that is read,
+   * even if its name refers to another file meanwhile.
    */
   public static Token fromFile(Path file) {
     Natives.require();
@@ -125,7 +125,10 @@ public final class Token {
     }
   }
 
-  /** Returns the hexadecimal digits, for {@link #VARIABLE} of a process of the same job. */
+  /**
+   * Returns the hexadecimal digits, for the variable {@link #VARIABLE} of another process of the
+   * same job.
+   */
   public String digits() {
     return HexFormat.of().formatHex(secret);
   }

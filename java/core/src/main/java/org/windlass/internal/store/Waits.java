@@ -5,19 +5,22 @@ import org.jspecify.annotations.Nullable;
 import org.windlass.error.AbortedException;
 import org.windlass.error.WindlassException;
 
-/** Creates exceptions and messages of calls that end without a result, for all kinds of store. */
+/**
+ * Creates the exceptions and messages of calls that end without a result. All kinds of stores use
+ * it.
+ */
 public final class Waits {
-  public static final String CLOSED = "this way into the store was closed";
+  public static final String CLOSED = "this connection to the store was closed";
 
   private Waits() {}
 
-  /** Returns how a message begins if a key never had another value than {@code seen}. */
+  /** Returns the start of the message if the value of a key never differed from {@code seen}. */
   public static String lacking(byte @Nullable [] seen) {
     return seen == null ? "no value in " : "no other value in ";
   }
 
   /**
-   * Returns an exception of the kind of its cause {@code why}, with {@code call} in its message.
+   * Returns an exception of the class of {@code why}, its cause, with {@code call} in the message.
    */
   public static WindlassException during(String call, WindlassException why) {
     String message = call + ": " + why.getMessage();

@@ -45,7 +45,7 @@ final class Wire {
   /** Bytes of the longest frame before the proof of the token. */
   static final int HANDSHAKE_FRAME = 1 << 10;
 
-  /** Bytes of the longest frame. An AWAIT of as many values as it may have is shorter. */
+  /** Bytes of the longest frame. An AWAIT with the largest allowed values is shorter. */
   static final int FRAME = 4 << 20;
   static final int REFUSAL = 800; // bytes of the longest reason of a refusal
 

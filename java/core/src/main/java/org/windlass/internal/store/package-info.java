@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * Implements a {@link org.windlass.internal.store.Store} of small values under keys, within one
- * process or behind a socket, and finds providers of other stores. It imports {@code
- * org.windlass.internal}, {@code org.windlass.error} and no other package of the library.
+ * process or behind a socket, and finds providers of other stores. Of the library, it imports only
+ * {@code org.windlass.internal} and {@code org.windlass.error}.
  */
 @NullMarked
 package org.windlass.internal.store;

@@ -17,8 +17,8 @@ public final class Alike {
   private Alike() {}
 
   /**
-   * Returns if all ranks have the same fingerprint. Otherwise all ranks throw, and the communicator
-   * stays usable. Collective.
+   * Checks that all ranks have the same fingerprint. If they differ, all ranks throw, and the
+   * communicator stays usable. Collective.
    *
    * @param operation number in the C ABI of the operation that contains this check
    * @param own fingerprint of this rank's arguments
@@ -34,8 +34,8 @@ public final class Alike {
   }
 
   /**
-   * Returns if all ranks have equal lists of items, in the same order. Otherwise all ranks throw,
-   * and the communicator stays usable. Collective.
+   * Checks that all ranks have equal lists of items, in the same order. If the lists differ, all
+   * ranks throw, and the communicator stays usable. Collective.
    *
    * @param operation number in the C ABI of the operation that contains this check
    * @param items a fingerprint of each item

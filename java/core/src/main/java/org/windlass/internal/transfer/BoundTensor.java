@@ -12,7 +12,10 @@ import org.windlass.internal.Shapes;
 import org.windlass.layout.TensorSpec;
 import org.windlass.plan.Plan;
 
-/** One tensor of a transfer, before and after it, with this rank's views; null without elements. */
+/**
+ * One tensor of a transfer, before and after the move, with this rank's views. A view is null if
+ * this rank holds no element.
+ */
 public record BoundTensor(
     TensorSpec from, @Nullable Tensor source, TensorSpec to, @Nullable Tensor target, Plan plan) {
   /**
@@ -91,7 +94,7 @@ public record BoundTensor(
         + (isPadded ? " padded to " + spec.paddedShape() : "") + " under " + spec.layout();
   }
 
-  /** Returns the number of bytes of the targets of all ranks together, without padding. */
+  /** Returns the number of bytes of the targets of all ranks, without padding. */
   public long targetBytes() {
     return to.layout().mesh().ranks().stream().mapToLong(this::targetBytes).sum();
   }

@@ -10,9 +10,9 @@ import org.windlass.plan.PlanOptions;
 import org.windlass.plan.TransferMode;
 
 /**
- * Options for how a tensor moves. They are the defaults of {@link
- * org.windlass.transfer.TransferBuilder} or {@link org.windlass.link.LinkTransferBuilder} at the
- * time when it was added.
+ * Options for how a tensor moves. They are the defaults that the {@link
+ * org.windlass.transfer.TransferBuilder} or {@link org.windlass.link.LinkTransferBuilder} had when
+ * the tensor was added.
  *
  * @param wire the dtype in which the tensor crosses ranks; null for {@link Plan#defaultWire}
  * @param options its mode and its bucket size
@@ -32,7 +32,10 @@ public record Moving(@Nullable DType wire, PlanOptions options) {
     return new Moving(wire, options.withBucketBytes(bytes));
   }
 
-  /** Returns the options for a source of this dtype. Only a floating one keeps the wire dtype. */
+  /**
+   * Returns the options for a source of this dtype. The wire dtype applies only to a floating
+   * dtype.
+   */
   public Moving of(DType source) {
     return wire == null || source.isFloating() ? this : new Moving(null, options);
   }
@@ -44,16 +47,17 @@ public record Moving(@Nullable DType wire, PlanOptions options) {
   }
 
   /**
-   * Throws if a default was set after the last tensor was added, so that no tensor uses it.
+   * Throws if a default was set after the last tensor was added, because no tensor uses that
+   * default.
    *
-   * @param unused the method that set it; null if a tensor was added after it
+   * @param unused the method that set the default; null if a tensor was added afterwards
    */
   public static void requireUsed(@Nullable String unused, boolean hasTensors) {
     if (unused != null && hasTensors) {
       throw new InvalidArgumentException(
           "register: " + unused
-              + " was called after the last tensor was added; it is of those that are added later:"
-              + " call it before them");
+              + " was called after the last tensor was added, so it has no effect; it applies"
+              + " only to tensors added after it: call it before add");
     }
   }
 

@@ -27,8 +27,9 @@ public final class Names {
         || name.getBytes(StandardCharsets.UTF_8).length > LONGEST) {
       String shown = name.length() <= LONGEST ? name : name.substring(0, LONGEST) + "...";
       throw new InvalidArgumentException(
-          what + ": '" + Texts.printable(shown) + "' is no name, which has 1 to " + LONGEST
-              + " bytes of characters that print, and no slash");
+          what + ": '" + Texts.printable(shown) + "' is not a valid name; a name has 1 to"
+              + " " + LONGEST
+              + " bytes of printable characters, without a slash");
     }
   }
 }

@@ -21,8 +21,8 @@ import org.windlass.plan.TransferMode;
  * @param checksums true if the rank asks for a verification of received data
  * @param inPlace true if the rank receives every version into the same memory
  * @param links number of links between jobs over which the rank's transfer moves
- * @param sends tensors that the rank sends, if it holds a part of them
- * @param receives tensors that the rank receives a part of, one for each view
+ * @param sends tensors that the rank sends, of which it holds a part
+ * @param receives tensors of which the rank receives a part, one for each view
  */
 public record Offer(
     boolean checksums, boolean inPlace, int links, List<Sent> sends,
@@ -66,7 +66,8 @@ public record Offer(
   }
 
   /**
-   * Decodes what {@link #encode} made on {@code rank}. Throws MismatchException if it is malformed.
+   * Decodes bytes that {@link #encode} made on {@code rank}. Throws MismatchException if they are
+   * malformed.
    */
   public static Offer decode(int rank, byte[] bytes) {
     try {

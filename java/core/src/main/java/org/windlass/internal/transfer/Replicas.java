@@ -24,7 +24,8 @@ import org.windlass.layout.TensorSpec;
 /**
  * Checks that replicas of sources are equal. Ranks that hold the same part of a tensor, or the same
  * term of a {@code Partial}, must hold the same bits. Ranks compare hashes of their parts. If two
- * differ, hashes of ever smaller parts find the first different element.
+ * hashes differ, ranks compare hashes of smaller and smaller parts until they find the first
+ * element that differs.
  *
  * @param communicator has every rank of the sources' layouts
  * @param ranks element {@code r} is the number that layouts use for rank {@code r}; ascending
@@ -53,7 +54,10 @@ public record Replicas(
     }
   }
 
-  /** Compares replicas. Returns the first tensor that differs, with two ranks, or null. */
+  /**
+   * Compares the replicas of all tensors. Returns the first tensor with a difference and two ranks
+   * that differ, or null.
+   */
   private @Nullable Suspects compare(List<BoundTensor> tensors) {
     if (tensors.isEmpty()) {
       return null;
@@ -74,7 +78,9 @@ public record Replicas(
     return null;
   }
 
-  /** Returns the rank with the same part and coordinate 0 in each replicating dimension. */
+  /**
+   * Returns the rank that holds the same part and has coordinate 0 in each replicating dimension.
+   */
   private static int firstReplica(Layout layout, int rank) {
     int[] coordinates = Objects.requireNonNull(layout.mesh().coordinates(rank));
     for (int m = 0; m < coordinates.length; m++) {
@@ -89,7 +95,10 @@ public record Replicas(
     return Arrays.binarySearch(ranks, rank);
   }
 
-  /** Returns this rank's source without padding, which may have any values and is not compared. */
+  /**
+   * Returns this rank's source without its padding. Padding may have any values, and is not
+   * compared.
+   */
   private @Nullable Tensor held(BoundTensor tensor) {
     Tensor part = tensor.source();
     if (part == null) {

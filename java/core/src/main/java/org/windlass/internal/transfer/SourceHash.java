@@ -9,9 +9,9 @@ import org.windlass.internal.call.Endpoint;
 
 /**
  * Computes the XXH64 of boxes of a transfer's sources, after the reduction and casts of a transfer.
- * The boxes may be on any ranks. Each hash is a call on the transfer's communicator, so that peers
- * know until when their sources are read if a rank fails. The caller has pinned the transfer. Only
- * one thread at a time may use it.
+ * The boxes may be on any ranks. Each hash is a call on the transfer's communicator. So if a rank
+ * fails, its peers can tell how long their sources may still be read. The caller has pinned the
+ * transfer. Only one thread at a time may use it.
  */
 public final class SourceHash {
   private static final int BOX = 2 * Long.BYTES * Native.WL_MAX_DIMS;

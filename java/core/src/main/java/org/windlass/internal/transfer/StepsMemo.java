@@ -12,7 +12,7 @@ import org.windlass.plan.Plan;
  * other memory, its steps are not computed again.
  */
 public final class StepsMemo {
-  /** Limit of the words of all cached steps, not counting those of the last transfer. */
+  /** Largest number of words of all cached steps, without the words of the last transfer. */
   private static final long MOST_WORDS = 1 << 22;
 
   private record Key(List<Long> plans, int rank) {}
@@ -40,7 +40,7 @@ public final class StepsMemo {
     return found;
   }
 
-  /** Returns how often the cache did not have the steps. */
+  /** Returns how often steps were computed because the cache did not have them. */
   public synchronized int computed() {
     return computed;
   }

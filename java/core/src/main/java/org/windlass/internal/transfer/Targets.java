@@ -13,14 +13,17 @@ import org.windlass.internal.memory.Memory;
 import org.windlass.layout.TensorSpec;
 
 /**
- * The views into which a rank receives. In place, every version arrives in the caller's views.
- * Otherwise there are two memory halves, which versions use by turns: half 0 is the caller's
- * memory, and this class allocates half 1. For each allocation of the caller, half 1 has the bytes
- * from the start of its first view to the end of its last one. So views that share bytes in half 0
- * do so in half 1.
+ * The views into which a rank receives. If it receives in place, every version arrives in the
+ * caller's views. Otherwise there are two memory halves, and versions alternate between them: half
+ * 0 is the caller's memory, and this class allocates half 1. For each allocation of the caller,
+ * half 1 has the bytes from the start of its first view to the end of its last one. So views that
+ * share bytes in half 0 do so in half 1.
  */
 public final class Targets {
-  /** Addresses {@code low} to {@code high}, excluded, of half 0, and their copy in half 1. */
+  /**
+   * Addresses {@code low} (included) to {@code high} (excluded) of half 0, and the copy of this
+   * memory in half 1.
+   */
   private static final class Stretch {
     public long low = Long.MAX_VALUE;
     public long high = Long.MIN_VALUE;
@@ -90,7 +93,7 @@ public final class Targets {
     List<Tensor> known = views.get(name);
     if (known == null) {
       throw new InvalidArgumentException(
-          "tensor: this rank takes nothing of a tensor '" + name + "'");
+          "tensor: this rank receives no part of a tensor '" + name + "'");
     }
     if (known.size() > 1) {
       throw new InvalidArgumentException(
@@ -105,7 +108,7 @@ public final class Targets {
   }
 
   /**
-   * Returns the view in memory half 0 or 1 that corresponds to {@code view} of half 0.
+   * Returns the view in memory half 0 or 1 that corresponds to {@code view}, a view of half 0.
    *
    * @throws InvalidArgumentException if {@code view} lies outside the memory of the bound views
    */
@@ -113,7 +116,7 @@ public final class Targets {
     Stretch stretch = stretches.get(view.memory());
     if (stretch == null || !stretch.holds(view)) {
       throw new InvalidArgumentException(
-          "tensor: " + view + " is no view of what was bound, nor of what lies between");
+          "tensor: " + view + " is not in the memory of the bound views, nor between them");
     }
     return in(half, view);
   }

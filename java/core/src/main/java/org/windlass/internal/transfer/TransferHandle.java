@@ -41,7 +41,7 @@ public final class TransferHandle extends Lifetime {
     return endpoint;
   }
 
-  /** Unpins this handle once no rank of a failed communicator can read its views' memory. */
+  /** Unpins this handle. After a failure, first waits until no rank can read its views' memory. */
   public void unpinOnceQuiet() {
     endpoint.keepUntilQuiet(this);
   }

@@ -16,11 +16,11 @@ import org.windlass.layout.TensorSpec;
  * boxes that it writes. A process can also encode them for a rank of another process, if it knows
  * the plans and that rank's views.
  *
- * <p>A fingerprint comes first. Then follow the number of sources, of targets, of writes and of
- * staged boxes, and the number of words of each. Then come their words.
+ * <p>The encoding begins with a fingerprint. The counts of sources, targets, writes and staged
+ * boxes follow, each with its number of words. The words of these four lists come last.
  */
 public final class TransferWords {
-  /** Largest number of words, which one buffer can hold. */
+  /** Largest number of words that one buffer can hold. */
   private static final int MOST = Integer.MAX_VALUE / Long.BYTES - 1;
 
   /** A view in an allocation of {@code bytes} bytes that begins at address {@code low}. */
@@ -48,8 +48,9 @@ public final class TransferWords {
   }
 
   /**
-   * Encodes the part of {@code rank} as the words of this class. Takes the boxes that it stages and
-   * writes from {@code memo}, or computes them and keeps them there.
+   * Encodes the part of {@code rank} as the words of this class. Takes the boxes that the rank
+   * stages and writes from {@code memo}. If {@code memo} does not have them, computes them and adds
+   * them to it.
    *
    * @param source returns the rank's view of a tensor's source
    * @param target returns the rank's view of a tensor's target

@@ -43,12 +43,12 @@ public final class Views {
     Target target = Target.loaded();
     if (view.memory().onDevice && target != Target.CUDA) {
       throw new UnsupportedException(
-          call + ": " + name + " (" + view + ") lies in a device's memory, which kernels of target "
-              + target + " don't get at; those of target " + Target.CUDA + " do");
+          call + ": " + name + " (" + view + ") is in a device's memory, which kernels of target "
+              + target + " can't access; kernels of target " + Target.CUDA + " can");
     }
   }
 
-  /** Clears all elements of the view, which must be in valid host memory. */
+  /** Sets all elements of the view to zero. The view must be in valid host memory. */
   public static void zero(Tensor view) {
     try (Scratch scratch = Scratch.take()) {
       scratch.elementLong(0);
@@ -58,7 +58,7 @@ public final class Views {
   }
 
   /**
-   * Clears all elements of a view in device memory, on the device of the endpoint's rank.
+   * Sets all elements of a view in device memory to zero, on the device of the endpoint's rank.
    *
    * @return a {@code wl_code}; the error record of the endpoint's call has the details
    */

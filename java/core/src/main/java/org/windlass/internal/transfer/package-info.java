@@ -3,7 +3,8 @@
  * Code that transfers and links share. A tensor has these forms from its description to its move:
  *
  * <ul>
- *   <li>{@link org.windlass.layout.TensorSpec} is the whole tensor under the layout of one side.
+ *   <li>{@link org.windlass.layout.TensorSpec} is the whole tensor under the layout of the senders
+ *       or of the receivers.
  *   <li>{@link org.windlass.internal.transfer.Offer} has the tensors of one rank of a link, for the
  *       other ranks.
  *   <li>{@link org.windlass.internal.transfer.BoundTensor} has the tensor under both layouts, the
