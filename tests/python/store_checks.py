@@ -208,8 +208,8 @@ def leaves():
         waits = Call(members[0], 3, {0: b""})
         time.sleep(0.1)
         members[2].close()
-        text = "rank 2 joined the start and left before all ranks had joined; see the output of"
-            " its process"
+        text = ("rank 2 joined the start and left before all ranks had joined; see the output of"
+                " its process")
         time.sleep(0.5)
         fails(Call(members[1], 3, {1: b""}), windlass.PeerLostException, [2], text)
         fails(waits, windlass.PeerLostException, [2], text)
