@@ -420,8 +420,10 @@ public final class StoreAllGather implements AllGather {
             held.put(failed, own);
             awaitOthersGone(Deadline.of(LAST_WORD));
           } else {
-            byte[] found = store.get(failed, LAST_WORD).orElse(failedBefore);
-            told[0] = Arrays.equals(found, failedBefore) ? why : failure(found);
+            byte @Nullable [] found = store.get(failed, LAST_WORD).orElse(null);
+            if (found != null && !Arrays.equals(found, failedBefore)) {
+              told[0] = failure(found);
+            }
           }
         });
     attempt(() -> forget(""));
