@@ -353,7 +353,7 @@ class PlanTest {
                 260, inMode(TransferMode.STAGED, plan("1:R", "1:R", 1L << 40))));
     refused(
         InvalidArgumentException.class,
-        "bucketBytes of 1 may take 260 tensors in 1048576 turns or more",
+        "with bucketBytes of 1, 260 tensors may need 1048576 phases or more",
         () -> Plan.stagingBytes(plans, 1));
     try (LocalGroup group = LocalGroup.of(2)) {
       group.run(

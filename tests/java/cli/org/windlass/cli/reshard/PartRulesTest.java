@@ -156,7 +156,7 @@ class PartRulesTest {
       assertThat(rows(out, r, "l.v")).isEqualTo(range(at + 192, 64, at + 448, 64));
     }
     refused(
-        "\"l.q\" along dimension 0, and each of its 4 groups has 128",
+        "\"l.q\" along dimension 0, which has 4 groups of 128",
         String.format(rule, ", 'as': ['l.q', 'l.k', 'l.v']").replace("2:S0", "3:S0*64"), "--from", "1:R");
     refused(
         "[0]: 3:S0: the fused tensor has extent 1024 along dimension 0, of which a rank would hold 512",
@@ -534,7 +534,7 @@ class PartRulesTest {
         + split("*scales", "1, 1", 0, ", 'as': ['a.scales', 'b.scales']") + ","
         + split("*qzeros", "1, 1", 0, ", 'as': ['a.qzeros', 'b.qzeros']") + ","
         + split("*g_idx", "128, 128", 0, ", 'as': ['a.g_idx', 'b.g_idx']") + "]";
-    refused("splits along their inputs: each counts its groups from 0", inputsToo, "--from", "1:R", "--to", "1:R");
+    refused("along their input dimension, but the group numbers of each begin at 0", inputsToo, "--from", "1:R", "--to", "1:R");
   }
 
   @Test

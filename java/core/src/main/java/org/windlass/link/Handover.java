@@ -298,7 +298,7 @@ final class Handover implements AutoCloseable {
     return words.getLong(WAITING) == FINISHED;
   }
 
-  /** Asks the senders for a version. For rank 0 of the receivers. */
+  /** Asks the senders for a version. Only rank 0 of the receivers calls this. */
   void ask() {
     ticket++;
     signals.notify(other, ASKED, ticket);

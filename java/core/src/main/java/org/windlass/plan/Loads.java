@@ -50,8 +50,8 @@ final class Loads {
       loads += Math.min(MOST_LOADS, (plan.mostRouteBytes() - 1) / most + 1);
       if (loads >= Native.WL_MAX_PHASES) {
         throw new InvalidArgumentException(
-            "bucketBytes of " + most + " may take " + plans.size() + " tensors in "
-                + Native.WL_MAX_PHASES + " turns or more, which a transfer does not have: use larger"
+            "with bucketBytes of " + most + ", " + plans.size() + " tensors may need "
+                + Native.WL_MAX_PHASES + " phases or more, and a transfer has fewer: use larger"
                 + " buckets, or several transfers");
       }
     }

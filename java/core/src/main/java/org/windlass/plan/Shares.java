@@ -96,8 +96,8 @@ final class Shares {
   }
 
   /**
-   * Calls {@code sink} for each part of a demand that sender {@code share} sends, in the line's
-   * order.
+   * Calls {@code sink} for each part of a demand that the sender with number {@code share} sends,
+   * in ascending order.
    */
   void of(int share, Demand demand, Sink sink) {
     int width = width(demand);
@@ -136,7 +136,7 @@ final class Shares {
     return demand.start + (double) demand.size * width(demand) * block;
   }
 
-  /** Returns the first block whose {@link #cut} at {@code place} is at most row {@code most}. */
+  /** Returns the first block with a {@link #cut} at {@code place} of at most {@code most} rows. */
   private int first(double place, Demand demand, long most) {
     int blocks = demand.copies / width(demand);
     double guess = (place - demand.start) / ((double) demand.size * width(demand));

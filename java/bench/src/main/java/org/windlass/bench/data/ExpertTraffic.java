@@ -26,7 +26,7 @@ public record ExpertTraffic(
   public static final float WEIGHT = 0.125f;
 
   /**
-   * Number of different values that the elements of a token repeat. All of them are multiples of 8.
+   * The elements of a token repeat this number of different values, which are multiples of 8.
    */
   private static final int VALUES = 8;
 

@@ -163,8 +163,8 @@ public final class GroupNumbers {
     String them = "tensor \"" + pair.scale().name() + "\" numbers the groups of \"" + pair.weight().name() + "\"";
     if (weight.axes().stored().get(weight.dim()) == inputs(pair.weight())) {
       throw new InvalidArgumentException(
-          them + ", which a rule joins with others or splits along their inputs: each counts its groups"
-              + " from 0");
+          them + "; a rule joins or splits these weights along their input dimension, but the group"
+              + " numbers of each begin at 0");
     }
     if (moves.into(move(pair.scale()).target()).size() > 1) {
       throw new InvalidArgumentException(

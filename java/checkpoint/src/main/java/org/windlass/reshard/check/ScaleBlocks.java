@@ -361,9 +361,9 @@ public final class ScaleBlocks {
                   : "is split at " + at.source() + " and " + (at.source() + at.length())
                       + " of dimension " + along.weight() + ", for \"")
               + weight.target().name() + "\", inside "
-              + along.shown() + ", and its own scales, \""
-              + scale.source().name() + "\", at " + scale.start() + " of \""
-              + scale.target().name() + "\"; parts are joined where blocks end, or left apart");
+              + along.shown() + ", but its scales \""
+              + scale.source().name() + "\" begin at " + scale.start() + " of \""
+              + scale.target().name() + "\"; join parts only at the ends of blocks, or do not join them");
     }
   }
 

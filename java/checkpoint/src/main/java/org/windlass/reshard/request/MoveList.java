@@ -150,7 +150,7 @@ public final class MoveList {
     return targets;
   }
 
-  /** Returns the moves, in the same order. */
+  /** Returns the moves, in the order of their sources. */
   public List<TensorMove> moves() {
     return moves;
   }

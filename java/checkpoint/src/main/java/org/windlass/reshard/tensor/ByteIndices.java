@@ -48,7 +48,7 @@ public record ByteIndices(DType dtype) {
     return new Runs(dims, shape(held.shape()));
   }
 
-  /** Returns the converted segments of a move. */
+  /** Returns the segments of a move, with their indices in bytes. */
   public List<TensorMove.Segment> segments(TensorMove move) {
     boolean isLast = move.dim() == move.target().shape().length - 1;
     return !converts() || !isLast

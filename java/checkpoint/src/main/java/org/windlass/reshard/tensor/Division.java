@@ -290,8 +290,8 @@ public record Division(List<Long> padded, int dim, List<Long> extents, List<Layo
         if (!isWhole && (group % held != 0 || run.start() % held != 0)) {
           throw new InvalidArgumentException(
               where + ": a rank would hold indices " + run.start() + " to " + run.end() + " of "
-                  + which + " along dimension " + dim + ", and each of its " + groups
-                  + " groups has " + group + "; cut it into pieces of whole groups, or each group"
+                  + which + " along dimension " + dim + ", which has " + groups
+                  + " groups of " + group + "; cut the dimension between groups, or cut each group"
                   + " into equal pieces");
         }
       }

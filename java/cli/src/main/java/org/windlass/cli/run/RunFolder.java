@@ -24,8 +24,8 @@ import org.windlass.error.AbortedException;
 /**
  * A folder under {@code java.io.tmpdir} for small files of one run. Only their owner may read them.
  * The process of the run holds a lock on the file {@code lock} until the process ends for any
- * reason. The next run of the same user removes each folder whose lock is free, unless a running
- * process that the run had started has the folder's path in its environment.
+ * reason. The next run of the same user removes each folder whose lock is free. It keeps a folder
+ * while a process that the earlier run started still has the folder's path in its environment.
  */
 public final class RunFolder implements AutoCloseable {
   private static final Pattern NAME = Pattern.compile("windlass-run-[0-9]+");

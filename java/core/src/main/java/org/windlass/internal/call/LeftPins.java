@@ -14,7 +14,7 @@ import org.windlass.internal.memory.Lifetime;
 final class LeftPins {
   private final CommHandle comm;
 
-  /** Pinned memory of failed calls. The handle is pinned while the list is not empty. */
+  /** Pinned memory of failed calls. The communicator stays pinned while the list is not empty. */
   private final List<Lifetime> failed = new ArrayList<>();
 
   private final List<Lifetime> captured = new ArrayList<>();

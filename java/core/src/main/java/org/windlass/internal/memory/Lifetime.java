@@ -26,7 +26,7 @@ public abstract class Lifetime {
   @SuppressWarnings("unused") // through STATE
   private volatile int state;
 
-  /** Delays the release until {@link #unpin}. Returns false, without a pin, after the end. */
+  /** Delays the release until {@link #unpin}. Returns false if the lifetime has already ended. */
   public final boolean pin() {
     for (; ; ) {
       int seen = (int) STATE.getOpaque(this);

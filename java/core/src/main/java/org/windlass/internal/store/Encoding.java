@@ -119,7 +119,7 @@ public interface Encoding {
     }
   }
 
-  /** Reads a list. Each element has at least one byte. {@code in} is a whole value. */
+  /** Reads a list. An element takes at least one byte, so the bytes left in {@code in} limit it. */
   static <T> List<T> list(DataInputStream in, Reading<T> reading) throws IOException {
     int count = in.readInt();
     if (count < 0 || count > in.available()) {
