@@ -20,7 +20,7 @@ import org.windlass.internal.Cut;
  *
  * <ul>
  *   <li>If the meshes overlap, each member of a source cell is visited once for that cell.
- *   <li>If the meshes share hosts, all ranks on the hosts of a source cell's members are visited too.
+ *   <li>If the meshes share hosts, all ranks on the hosts of a source cell are visited too.
  *   <li>If there are several hosts, the host of each target rank is visited once.
  * </ul>
  *
