@@ -102,9 +102,9 @@ class ColumnsTest {
     ranks.run(
         communicator -> {
           refuses(communicator, new long[] {6}, new long[] {3, 4}, "dim is 1");
-          refuses(communicator, new long[] {3, 2, 1}, new long[] {3, 4}, "but for dim 1");
-          refuses(communicator, new long[] {3, 2}, new long[] {12}, "but for dim 1");
-          refuses(communicator, new long[] {3, 2}, new long[] {2, 6}, "but for dim 1");
+          refuses(communicator, new long[] {3, 2, 1}, new long[] {3, 4}, "except in dim 1");
+          refuses(communicator, new long[] {3, 2}, new long[] {12}, "except in dim 1");
+          refuses(communicator, new long[] {3, 2}, new long[] {2, 6}, "except in dim 1");
           refuses(communicator, new long[] {3, 2}, new long[] {3, 5}, "must have 2 times as many");
           Tensor both = Tensor.allocate(DType.F32, 3, 4);
           Tensor half = both.reshape(12).narrow(0, 0, 6).reshape(3, 2);
@@ -136,7 +136,7 @@ class ColumnsTest {
           assertThat(found).containsExactly(0, 10, 1, 11);
           assertThatThrownBy(() -> communicator.allGather(in, out.reshape(1, 4, 1), 0))
               .isInstanceOf(InvalidArgumentException.class)
-              .hasMessageContainingAll("allGather", "but for dim 0");
+              .hasMessageContainingAll("allGather", "except in dim 0");
           assertThatThrownBy(() -> communicator.allGather(in, out, 3))
               .isInstanceOf(InvalidArgumentException.class)
               .hasMessageContainingAll("allGather", "dim is 3");

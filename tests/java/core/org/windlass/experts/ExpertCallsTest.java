@@ -238,7 +238,7 @@ class ExpertCallsTest {
                   .hasMessageContaining("outputs is ");
               assertThatThrownBy(() -> experts.dispatch(routing, many))
                   .hasMessageContaining("brings 4 tokens, and experts of 3 have been stated");
-              assertThatThrownBy(experts::scales).hasMessageContaining("only quantised ones");
+              assertThatThrownBy(experts::scales).hasMessageContaining("only quantised tokens");
               assertThatThrownBy(() -> routing.count(4))
                   .hasMessage(
                       "localExpert is 4; it must lie in [0, 4), and stands for experts 0 to 3");

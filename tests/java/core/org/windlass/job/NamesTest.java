@@ -35,7 +35,7 @@ class NamesTest {
       Communicator comm = group.communicators().get(0);
       assertThatThrownBy(() -> Link.open(comm, name, one, one))
           .isInstanceOf(InvalidArgumentException.class)
-          .hasMessageMatching("name: '[^\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]{0,67}' is no name, .*");
+          .hasMessageMatching("name: '[^\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]{0,67}' is not a valid name; .*");
       assertThatThrownBy(
               () -> Job.of(name, comm, CommunicatorOptions.defaults(), Map.of(), SOON))
           .isInstanceOf(InvalidArgumentException.class)

@@ -60,7 +60,7 @@ class DeviceMeshTest {
     refused(() -> DeviceMesh.of(4).at(-1), "from rank -1");
     refused(() -> DeviceMesh.of(4).at((1 << 20) - 3), "from rank 1048573");
     refused(() -> DeviceMesh.of(2).ranks(0), "has 2 places, but the list has 1 ranks");
-    refused(() -> DeviceMesh.of(2).ranks(1, 1), "rank 1 stands twice");
+    refused(() -> DeviceMesh.of(2).ranks(1, 1), "rank 1 is twice in mesh 2");
     refused(() -> DeviceMesh.of(2).ranks(0, -1), "rank -1");
     refused(() -> DeviceMesh.of(2).rankAt(2), "coordinate 2 of dimension 0");
     refused(() -> DeviceMesh.of(2).rankAt(0, 0), "2 coordinates");

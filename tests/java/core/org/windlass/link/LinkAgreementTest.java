@@ -215,8 +215,8 @@ class LinkAgreementTest {
                 assertThatThrownBy(() -> fits(good, comm.rank()))
                     .hasMessageContaining("registered already");
                 if (link.sends()) {
-                  assertThatThrownBy(transfer::receive).hasMessageContaining("no receiver");
-                  assertThatThrownBy(transfer::version).hasMessageContaining("no receiver");
+                  assertThatThrownBy(transfer::receive).hasMessageContaining("not a receiver");
+                  assertThatThrownBy(transfer::version).hasMessageContaining("not a receiver");
                   assertThatThrownBy(() -> transfer.send(-1)).hasMessageContaining("-1");
                 } else {
                   assertThatThrownBy(() -> transfer.send(1)).hasMessageContaining("no sender");

@@ -221,7 +221,7 @@ class CommManifestTest {
         arguments(slot("\"nbytes\":1"), "$.comm_groups[0].slots[0].name is missing"),
         arguments(slot("\"name\":\"\",\"nbytes\":1"), "$.comm_groups[0].slots[0].name is empty"),
         arguments(slot("\"name\":7,\"nbytes\":1"), "$.comm_groups[0].slots[0].name is 7, not a string"),
-        arguments(slot("\"name\":\"\\ud800\",\"nbytes\":1"), "$.comm_groups[0].slots[0].name holds half"),
+        arguments(slot("\"name\":\"\\ud800\",\"nbytes\":1"), "$.comm_groups[0].slots[0].name contains an unpaired surrogate"),
         arguments(slot("\"name\":\"a\""), "$.comm_groups[0].slots[0].nbytes is missing"),
         arguments(slot(name + "\"size\":1"), "$.comm_groups[0].slots[0].dtype is missing"),
         arguments(slot(name + "\"dtype\":\"int8\""), "$.comm_groups[0].slots[0].size is missing"),

@@ -58,7 +58,7 @@ class LinkSpeedsTest {
     refused("{\"within\": {\"GBps\": 1, \"us\": 1}}", "within: the key \"us\" is unknown; known are GBps");
     refused("{\"between\": {\"GBps\": 0}}", "between.GBps is 0.0; it must be at least 1e-9, which is one byte a"
         + " second");
-    refused("{\"between\": {\"GBps\": 1e-320}}", "between.GBps is 1.0E-320; it is a byte");
+    refused("{\"between\": {\"GBps\": 1e-320}}", "between.GBps is 1.0E-320; it must be at least 1e-9");
     refused("{\"between\": {\"GBps\": -1}}", "between.GBps is -1, which is negative");
     refused("{\"between\": {\"GBps\": 1e400}}", "between.GBps is 1e400, which is too large");
     refused("{\"between\": {\"GBps\": \"1\"}}", "between.GBps is the string \"1\", not a number");

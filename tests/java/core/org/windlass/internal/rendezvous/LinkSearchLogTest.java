@@ -123,7 +123,7 @@ class LinkSearchLogTest {
     CompletableFuture<LinkSearch.Match> anew =
         CompletableFuture.supplyAsync(
             () -> search(second, "fleet", "2", TELLS).target());
-    awaitLine("fleet", "job 'fleet' (2 ranks, rank 0 is process 17) receives it already");
+    awaitLine("fleet", "job 'fleet' (2 ranks, rank 0 is process 17), which has the same name as this job");
     assertThat(anew).isNotDone();
     first.close();
     assertThat(there).failsWithin(Duration.ofSeconds(20));
