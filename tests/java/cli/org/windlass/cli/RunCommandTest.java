@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -116,6 +117,17 @@ class RunCommandTest {
     assertThat(missing.status()).as(missing.err()).isEqualTo(2);
     assertThat(missing.err())
         .startsWith("windlass: InvalidArgument: WINDLASS_TOKEN_FILE: /none: cannot be read: No such");
+    Path open = Files.writeString(folder.resolve("open"), "0".repeat(64));
+    Files.setPosixFilePermissions(open, PosixFilePermissions.fromString("rw-r--r--"));
+    for (ProcessBuilder each : List.of(shell(1, "true"), ChildCommand.of("report", "127.0.0.1:1"))) {
+      each.environment().remove("WINDLASS_TOKEN");
+      each.environment().put("WINDLASS_TOKEN_FILE", open.toString());
+      Cli refused = finished(each);
+      assertThat(refused.status()).as(refused.err()).isEqualTo(7);
+      assertThat(refused.err())
+          .contains("WINDLASS_TOKEN_FILE: " + open + " is open to others than its owner")
+          .endsWith("\nhint: run chmod 600 on it\n");
+    }
   }
 
   /** Rank 1 fails while rank 0 runs, which goes on until its sibling's end has been told. */
