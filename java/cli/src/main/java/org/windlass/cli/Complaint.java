@@ -53,7 +53,12 @@ public record Complaint(
 
   /** Advice for errors whose code alone does not tell what to do, keyed by words of the message. */
   private static final List<Map.Entry<String, String>> ADVICE =
-      List.of(Map.entry("is open to others", "run chmod 600 on it"));
+      List.of(
+          Map.entry("is open to others", "run chmod 600 on it"),
+          Map.entry(
+              "report: there is no token",
+              "set WINDLASS_TOKEN_FILE to the file with the token of the job's ranks, or"
+                  + " WINDLASS_TOKEN to its digits; or name the process id of a rank"));
 
   public Complaint(ErrorCode code, String message, String hint, Throwable fault) {
     this(code, code.exitStatus(), message, hint, fault);
