@@ -145,6 +145,23 @@ class InterruptionTest {
     }
   }
 
+  /** Once it has printed its first lines, and has more to do. */
+  @ParameterizedTest
+  @ValueSource(strings = {"demo --layers 2"})
+  void aSignalIsAnErrorOfCommandsWithThreads(String words) throws Exception {
+    Path out = folder.resolve("out");
+    Path err = folder.resolve("err");
+    ProcessBuilder builder = ChildCommand.of((Object[]) words.split(" "));
+    Process process = builder.redirectOutput(out.toFile()).redirectError(err.toFile()).start();
+    while (process.isAlive() && Files.size(out) == 0) {
+      Thread.sleep(1);
+    }
+    new ProcessBuilder("kill", "-TERM", "" + process.pid()).start().waitFor();
+    assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
+    assertThat(process.exitValue()).as(Files.readString(err)).isEqualTo(130);
+    assertThat(err).hasContent(ENDED + "\n");
+  }
+
   /** The token and the folder of the ranks' errors. */
   @Test
   void theNextLaunchRemovesWhatSigkillLeft() throws Exception {
