@@ -147,7 +147,7 @@ class InterruptionTest {
 
   /** Once it has printed its first lines, and has more to do. */
   @ParameterizedTest
-  @ValueSource(strings = {"demo --layers 2"})
+  @ValueSource(strings = {"demo --layers 2", "bench all-reduce --bytes 4,16M", "example --all"})
   void aSignalIsAnErrorOfCommandsWithThreads(String words) throws Exception {
     Path out = folder.resolve("out");
     Path err = folder.resolve("err");
