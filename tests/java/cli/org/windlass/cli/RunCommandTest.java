@@ -145,6 +145,21 @@ class RunCommandTest {
     requireNothingLeft();
   }
 
+  @Test
+  void theLastRankThatFailsSaysThatNoneIsLeft() throws Exception {
+    String script = "sleep $RANK; exit 1";
+    String rank = "windlass run: rank %d \\(process \\d+\\) ended with status 1%s\n";
+    Cli two = finished(run("--keep-going", "-n", 2, "sh", "-c", script));
+    assertThat(two.err())
+        .matches(
+            rank.formatted(0, "; the other ranks continue")
+                + rank.formatted(1, "; no other rank is left"));
+    for (String option : List.of("--keep-going", "--quiet")) {
+      Cli one = finished(run(option, "-n", 1, "sh", "-c", script));
+      assertThat(one.err()).matches(rank.formatted(0, ""));
+    }
+  }
+
   /** It would be stopped for ever. */
   @Test
   void aRankThatStaysStoppedEndsAtTheDeadline() throws Exception {
@@ -157,7 +172,7 @@ class RunCommandTest {
             "windlass run: only suspended ranks are left: 1 \\(process (\\d+)\\);"
                 + " they made no progress for 0.5 s and are ended\n"
                 + "windlass run: rank 1 \\(process \\1\\) ended with status 137, as by signal 9;"
-                + " the other ranks continue\n");
+                + " no other rank is left\n");
     requireNothingLeft();
   }
 
