@@ -41,6 +41,12 @@ class ProgressBarTest {
   }
 
   @ParameterizedTest
+  @CsvSource({"0, 0 s", "3e-6, 3.00 us", "4.5e-4, 0.45 ms", "0.0996, 99.60 ms", "0.1, 0.10 s", "75, 75.00 s"})
+  void aShortTimeIsNotShownAsZero(double seconds, String text) {
+    assertThat(ReshardCommand.time(seconds)).isEqualTo(text);
+  }
+
+  @ParameterizedTest
   @ValueSource(ints = {0, 1, 2, 10, 34, 35, 36, 38, 40, 80})
   void noLineFillsTheTerminal(int columns) {
     assertThat(ProgressBar.line(1, REST, columns).length()).isLessThan(Math.max(columns, 2));

@@ -376,8 +376,8 @@ class ReshardCommandTest {
     assertThat(done.out().lines())
         .startsWith("copied: " + String.join(", ", copied), "left out: " + String.join(", ", leftOut));
     assertThat(done.out()).matches(
-        "(?s).*\n1 tensors: .* in, .* out; .* between ranks, .* local\n"
-            + "[0-9.]+ s, [0-9.]+ k?M?B/s; a copy in memory takes [0-9.]+ s\n"
+        "(?s).*\n1 tensor: .* in, .* out; .* between ranks, .* local\n"
+            + "[0-9.]+ m?s, [0-9.]+ k?M?B/s; a copy in memory takes [0-9.]+ [mu]?s\n"
             + out() + ": complete, verified\n");
     // Rank files and the index form hand them on; so does --force take them for Windlass's own.
     done("--to", "1:R", out(), folder.resolve("index"), "--max-shard-bytes", "1M");
