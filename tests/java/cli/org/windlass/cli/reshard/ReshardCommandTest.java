@@ -91,6 +91,22 @@ class ReshardCommandTest {
   }
 
   @Test
+  void aForeignOrCutFileIsSaidToBeOne() throws IOException {
+    Path in = Files.writeString(folder.resolve("in.safetensors"), "import json\n".repeat(20));
+    Cli foreign = reshard("--from", "1:R", "--to", "2:S0", in, out());
+    assertThat(foreign.status()).as(foreign.err()).isEqualTo(2);
+    assertThat(foreign.err())
+        .contains(in + ": not a safetensors file: its first 8 bytes give its header ")
+        .endsWith("\nhint: check which file the path names\n");
+    Files.write(in, new byte[] {100, 0, 0, 0, 0, 0, 0, 0, '{'});
+    Cli cut = reshard("--from", "1:R", "--to", "2:S0", in, out());
+    assertThat(cut.status()).as(cut.err()).isEqualTo(2);
+    assertThat(cut.err())
+        .contains("the header says it has 100 bytes, and the file has 1 after the length")
+        .endsWith("\nhint: check whether the file is whole\n");
+  }
+
+  @Test
   void theResultIsReportedAsTheContractSays() throws IOException {
     Path in =
         write("in.safetensors", tensor("w", DType.F32, shape(8, 6)), tensor("n", DType.F32, shape(6)));

@@ -55,6 +55,8 @@ public record Complaint(
   private static final List<Map.Entry<String, String>> ADVICE =
       List.of(
           Map.entry("is open to others", "run chmod 600 on it"),
+          Map.entry("not a safetensors file", "check which file the path names"),
+          Map.entry("copy or download it again", "check whether the file is whole"),
           Map.entry(
               "report: there is no token",
               "set WINDLASS_TOKEN_FILE to the file with the token of the job's ranks, or"
