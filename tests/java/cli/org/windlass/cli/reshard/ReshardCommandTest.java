@@ -520,7 +520,7 @@ class ReshardCommandTest {
     }
     refused(2, List.of(in.toString(), "reach past the file"), "--from", "1:R", "--to", "1:R", in, out());
     Files.writeString(in, "not safetensors at all");
-    refused(2, List.of(in.toString(), "header says"), "--from", "1:R", "--to", "1:R", in, out());
+    refused(2, List.of(in.toString(), "not a safetensors file"), "--from", "1:R", "--to", "1:R", in, out());
     Path empty = Files.createDirectories(folder.resolve("empty"));
     refused(2, List.of("holds neither"), "--from", "1:R", "--to", "1:R", empty, out());
   }
