@@ -77,7 +77,7 @@ def fails(call, kind, faulty_ranks, *words):
 def run():
     for check in (rounds, long_values, several_ranks, sizes, one_rank_twice, held_ranks, comes_again,
                   leaves, late, behind, first_comes, closes, forked, addresses, next_start, kinds,
-                  waits, tables):
+                  waits, tables, replaced, stale, failed_before, much_twice, shared_rank, unreadable):
         check()
 
 
@@ -456,3 +456,72 @@ def tables():
         except windlass.ResourceException as e:
             assert number > 120, (number, e)
         assert own.get("b", until) == b"1"
+
+
+def replaced():
+    """A rank that is replaced after the first round fails the start at once."""
+    with opened(3) as (at, members):
+        for _ in range(2):
+            calls = [Call(each, 3, {rank: b""}) for rank, each in enumerate(members)]
+            assert all(call.end() == [b""] * 3 for call in calls)
+        members[2].close()
+        members[2] = member(at, 2, 3)
+        again = Call(members[2], 3, {2: b"new"})
+        while members[0].get("start/rank/2", Deadline(30)) is None:
+            time.sleep(0.001)
+        calls = [Call(members[rank], 3, {rank: b""}) for rank in (0, 1)]
+        for call in (again, *calls):
+            fails(call, windlass.PeerLostException, [2], "rank 2 joined the start and left")
+
+
+def stale():
+    """What a start before has published is not taken for what this one has."""
+    with opened(3) as (_, members):
+        calls = [Call(each, 3, {rank: b""}) for rank, each in enumerate(members)]
+        assert all(call.end() == [b""] * 3 for call in calls)
+        members[1].start.quit()  # the others are busy
+        members[1].start = None
+        fails(Call(members[1], 3, {1: b"new"}, seconds=0.5), windlass.DeadlineExceededException,
+              [0], "rank 0 of 3 had not joined")
+
+
+def failed_before():
+    """A failure is told although that of the start before is still there."""
+    with opened(3) as (at, members):
+        other = Member(at.address, TOKEN, "other", 0, 1, Deadline(30))
+        other.hold("start/failed", packed("iti", 2, "old", 0), Deadline(30))
+        calls = [Call(members[2], 3, {2: b""}), Call(members[1], 4, {1: b""})]
+        time.sleep(0.1)
+        for call in (*calls, Call(members[0], 3, {0: b""})):
+            fails(call, windlass.MismatchException, [0, 1], "rank 0 was started as one of 3 ranks")
+        other.close()
+        assert members[0].keys("start/", Deadline(30)) == []
+
+
+def much_twice():
+    """Only the later process of a rank fails, though it says much."""
+    with opened(2) as (at, members):
+        other = Member(at.address, TOKEN, "other", 1, 2, Deadline(30))
+        waits = Call(members[1], 2, {1: b"b"})
+        time.sleep(0.1)
+        fails(Call(other, 2, {1: bytes(700_000)}), windlass.MismatchException, [1],
+              "another process has joined this start as rank 1 too")
+        assert members[0].gather(2, {0: b"a"}, False, Deadline(30)) == waits.end() == [b"a", b"b"]
+        other.close()
+
+
+def shared_rank():
+    """Two JVMs with several ranks each say that they have rank 2."""
+    with opened(2, 4) as (_, members):
+        for first, own in ((1, (1, 2)), (2, (2, 3))):
+            members[1].hold(f"start/rank/{first}", packed("iiiiii", 0, 4, 2, *own, 0)
+                            + packed("aa", b"b", b"c"), Deadline(30))
+        call = Call(members[0], 4, {0: b"a"}, seconds=10.0)
+        fails(call, windlass.MismatchException, [2],
+              "another process has joined this start as rank 2 too")
+
+
+def unreadable():
+    with opened(2) as (_, members):
+        members[1].hold("start/rank/1", b"123", Deadline(30))
+        fails(Call(members[0], 2, {0: b"a"}), windlass.MismatchException, [1], "can't be read")

@@ -323,7 +323,8 @@ class Communicator(Scope):
         heads = self._words(operation, until, digest, len(own))
         for rank, (_, length) in enumerate(heads):
             require(0 <= length <= _LONGEST_BYTES,
-                    f"rank {rank} says that it gives {length} bytes, of at most {_LONGEST_BYTES};"
+                    f"rank {rank} gives {length} bytes, but the limit is"
+                    f" {_LONGEST_BYTES};"
                     " run one version of Windlass on all ranks", MismatchException, [rank])
         sender = [heads.index(head) for head in heads]
         counts = [head[1] if sender[rank] == rank else 0 for rank, head in enumerate(heads)]

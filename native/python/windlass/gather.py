@@ -19,18 +19,21 @@ Guard = Optional[Tuple[str, bytes]]
 _CHECK_SECONDS = 0.2  # interval at which rank 0 checks which processes are still there
 _LONGEST_QUIET = 10.0  # seconds before the missing ranks are logged, at most
 _LAST_SECONDS = 2.0  # for the calls that explain a failure and report it to the others
+_LOWER_FIRST_SECONDS = 0.5  # left to lower ranks to report who is missing at the deadline
 _PIECE = VALUE // 2
 
 
-def _reading() -> Any:
-    return reading("what ranks say at the start", "; run one version of windlass on all ranks", [0])
+def _reading(rank: int = 0) -> Any:
+    return reading(
+        "what ranks say at the start", "; run one version of windlass on all ranks", [rank])
 
 
 class _Head:
     """The first part of a process's values in a round, or of all values."""
 
-    def __init__(self, value: bytes) -> None:
-        with _reading():
+    def __init__(self, value: bytes, rank: int = 0) -> None:
+        """rank: of the process that wrote it."""
+        with _reading(rank):
             reader = Reader(value)
             self.number, self.size = reader.fields("ii")
             self.ranks = reader.ints(MOST_RANKS)
@@ -43,6 +46,12 @@ def _left(rank: int) -> WindlassException:
         f"rank {rank} joined the start and left before all ranks had joined; see the output of"
         " its process",
         [rank])
+
+
+def _another_process(rank: int) -> WindlassException:
+    return MismatchException(
+        f"another process has joined this start as rank {rank} too, and is the one that counts; two"
+        " processes can't have the same rank: start all ranks again", [rank])
 
 
 def _failure(value: bytes) -> WindlassException:
@@ -80,7 +89,7 @@ class AllGather:
             if self._number == 0:
                 self._failed_before = self._store.get(self._failed, until)
             self._put(f"rank/{self._rank}", {self._rank: said})
-            every = self._collected(said) if self._rank == 0 else self._published()
+            every = self._collected(said) if self._rank == 0 else self._published(said)
         except WindlassException as e:
             if e.faulty_ranks:
                 raise self._reported(e) from e
@@ -114,16 +123,19 @@ class AllGather:
         self._put("all", dict(sorted(every.items())))
         return every
 
-    def _published(self) -> dict[int, bytes]:
+    def _published(self, said: bytes) -> dict[int, bytes]:
         if not self.is_open:
             value = self._change(self._place("rank/0"), None, {})
             self._require_size(0, _Head(value or b""))
             self.is_open = True
-        every: dict[int, bytes] = {}
-        self._take("all", 0, every)
-        with _reading():
-            expect(len(every) == self._size, f"values of {len(every)} ranks")
-        return every
+        while True:
+            every: dict[int, bytes] = {}
+            self._take("all", 0, every)
+            with _reading():
+                expect(len(every) == self._size, f"values of {len(every)} ranks")
+            # Values without this rank's own are those of an earlier all-gather of this name.
+            if self._number > 0 or every[self._rank] == said:
+                return every
 
     def _put(self, key: str, said: dict[int, bytes]) -> None:
         """Writes values under a key. A long one has pieces, which come before its head."""
@@ -137,24 +149,25 @@ class AllGather:
             if place in self._held:
                 self._store.set(place, value, self._until)
             else:
-                require(self._store.hold(place, value, self._until),
-                        f"another process has joined this start as rank {self._rank} too, and is"
-                        " the one that counts; two processes can't have the same rank: start all"
-                        " ranks again",
-                        MismatchException, [self._rank])
+                if not self._store.hold(place, value, self._until):
+                    raise _another_process(self._rank)
             self._held[place] = value
 
     def _take(self, key: str, rank: int, every: dict[int, bytes]) -> None:
         """Waits for the values of the process of `rank` in this round, and adds them to `every`."""
         place = self._place(key)
-        head = self._awaited(place, rank, every)
-        data = [head.begin]
-        for piece in range(1, head.pieces + 1):
-            value = self._store.get(self._place(key, piece), self._until)
-            if value is None:
-                raise _left(rank)
-            data.append(value)
-        with _reading():
+        while True:
+            head = self._awaited(place, rank, every)
+            data = [head.begin]
+            for piece in range(1, head.pieces + 1):
+                value = self._store.get(self._place(key, piece), self._until)
+                if value is None:
+                    break
+                data.append(value)
+            # The pieces belong to this head if it is still there.
+            if head.pieces <= 0 or self._store.get(place, self._until) == self._seen[place]:
+                break
+        with _reading(rank):
             values = Reader(b"".join(data)).fields("a" * len(head.ranks) + ".")
             expect(rank in head.ranks and len({*head.ranks}) == len(head.ranks)
                    and all(0 <= each < self._size and each not in every for each in head.ranks),
@@ -165,12 +178,12 @@ class AllGather:
         while True:
             value = self._change(place, self._seen.pop(place, None), every)
             if value is not None:
-                self._seen[place], head = value, _Head(value)
+                self._seen[place], head = value, _Head(value, rank)
                 self._require_size(rank, head)
                 if head.number == self._number:
                     return head
-            elif self._number > 0:
-                raise _left(rank)
+            if self._number > 0:
+                raise _left(rank)  # another process may have come for it
 
     def _change(self, place: str, last: bytes | None, every: dict[int, bytes]) -> bytes | None:
         """Returns the value of a key once it is not `last`. Raises the failure of the start."""
@@ -205,6 +218,10 @@ class AllGather:
         if self._rank == 0:
             for place in self._seen.keys() - present:
                 self._drop(place, every)
+            for rank in every:
+                place = self._place(f"rank/{rank}")
+                if place in present and place not in self._seen and place not in self._held:
+                    raise _another_process(rank)
         if not self._has_logged and self._quiet.over():
             self._has_logged = True
             lower = (self._place(f"rank/{rank}") for rank in range(self._rank))
@@ -256,6 +273,16 @@ class AllGather:
                 + " (which no other host reaches: see /etc/hosts)" * is_local)
 
     def _late(self) -> WindlassException:
+        """Returns why the deadline passed. The lowest rank that is there finds it out for all."""
+        last = Deadline(_LAST_SECONDS)
+        present = {*self._store.keys(self._place("rank/"), last)}
+        if any(self._place(f"rank/{rank}") in present for rank in range(self._rank)):
+            with contextlib.suppress(DeadlineExceededException):
+                self._store.await_other(
+                    self._failed, self._failed_before, last.at_most(_LOWER_FIRST_SECONDS))
+            told = self._told()
+            if told is not None:
+                return told
         missing = self._missing()
         advice = ("see whether their processes are stopped" if self._number > 0
                   else "see why they did not start")
@@ -271,13 +298,17 @@ class AllGather:
     def _reported(self, why: WindlassException) -> WindlassException:
         """Reports a failure to the other processes, if this one has joined. Waits until they
         have read it. Returns what all raise: the first failure that any has reported."""
-        if not self._held:
+        if self._place(f"rank/{self._rank}") not in self._held:
+            self._forget()
             return why
         last = Deadline(_LAST_SECONDS)
         own = (packed("iti", why.code, str(why), len(why.faulty_ranks))
                + packed("i" * len(why.faulty_ranks), *why.faulty_ranks))
         with contextlib.suppress(WindlassException):  # else the keys go with the connection
-            if self._store.hold(self._failed, own, last):
+            before = self._failed_before
+            if self._store.hold(self._failed, own, last) or (
+                    before is not None
+                    and self._store.compare_and_set(self._failed, before, own, last)):
                 self._forget("rank/")
                 self._held[self._failed] = own
                 self._await_others_gone(last)

@@ -109,7 +109,7 @@ class Frames:
             return None
         (length,) = struct.unpack_from(">i", self._in)
         expect(1 <= length <= self._longest,
-               f"a frame of {length} bytes, of at most {self._longest}")
+               f"a frame of {length} bytes, but the limit is {self._longest}")
         end = 4 + length
         whole = end + self._seal_bytes
         if len(self._in) < whole:

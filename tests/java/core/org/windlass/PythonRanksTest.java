@@ -653,7 +653,7 @@ class PythonRanksTest {
   /** What listens where a Python rank looks for a store is none. */
   @ParameterizedTest
   @CsvSource({
-    "garbage, InvalidArgumentException, no store of Windlass",
+    "garbage, InvalidArgumentException, not a Windlass store",
     "long, InvalidArgumentException, a frame of 2147483647 bytes",
     "short, InvalidArgumentException, a challenge of 3 bytes",
     "silent, DeadlineExceededException, no store there",

@@ -222,7 +222,7 @@ class ExpertCallsTest {
               refused(experts, routing, Tensor.allocate(DType.BF16, 3, 8), ids, "[n, 8] of f32");
               refused(experts, routing, Tensor.allocate(DType.F32, 2, 8), ids, "[2, 2] of i64");
               Tensor tokens = Tensor.allocate(DType.F32, 3, 8);
-              refused(experts, routing, tokens, Tensor.allocate(DType.F32, 3, 2), "weights come behind");
+              refused(experts, routing, tokens, Tensor.allocate(DType.F32, 3, 2), "be followed by weights");
               refused(experts, foreign, tokens, ids, "routing belongs to other experts");
               Tensor many = Tensor.allocate(DType.F32, 4, 8);
               Tensor of4 = Tensor.allocate(DType.I64, 4, 2).fill(-1L);

@@ -187,7 +187,7 @@ class LinkAgreementTest {
                 assertThatThrownBy(() -> fits(builder, 0))
                     .hasMessageContaining("this rank is not a sender");
                 assertThatThrownBy(() -> builder.into("w", SQUARE, f32(8, 4), SENT))
-                    .hasMessageContaining("holds rank 0, which is no receiver");
+                    .hasMessageContaining("holds rank 0, which is not a receiver");
                 assertThatThrownBy(() -> builder.into("w", SQUARE, f32(8, 8), Layout.parse("2@2:P")))
                     .hasMessageContaining("Partial");
                 assertThatThrownBy(() -> builder.into("w", SQUARE, f32(4, 4), TAKEN))

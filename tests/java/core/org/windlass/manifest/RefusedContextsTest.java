@@ -255,7 +255,7 @@ class RefusedContextsTest {
                 .hasMessageContaining(
                     "slot \"huge\" of group 0 (\"a\") is too large: it takes "
                         + bytes
-                        + " bytes on each of 2 ranks, and beside the slots before it ")
+                        + " bytes on each of 2 ranks, and after the slots before it ")
                 .hasMessageContaining(" that are free on this machine");
           }
           comm.barrier();

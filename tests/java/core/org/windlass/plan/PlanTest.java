@@ -472,7 +472,7 @@ class PlanTest {
         "inside a byte",
         () -> Plan.of(to, to, new long[] {6}, DType.F4));
     assertThat(Plan.of(to, to, new long[] {8}, DType.F4).totals().localBytes()).isEqualTo(4);
-    // A third of these elements fills no whole number of bytes; what each replica sends does.
+    // A third of these elements does not fill a whole number of bytes; what each replica sends does.
     Plan shared =
         Plan.of(
             Layout.parse("3:R"), Layout.parse("1@3:R"), new long[] {2, 9_000_002}, DType.F4);

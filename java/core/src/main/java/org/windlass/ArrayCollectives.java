@@ -204,7 +204,7 @@ public abstract sealed class ArrayCollectives extends Reductions permits Collect
     Objects.requireNonNull(value, "value");
     if (value.length > MOST_BYTES) {
       throw new InvalidArgumentException(
-          what + ": value has " + value.length + " bytes, of at most " + MOST_BYTES
+          what + ": value has " + value.length + " bytes, but the limit is " + MOST_BYTES
               + "; use a tensor of u8");
     }
     return value;
@@ -217,7 +217,7 @@ public abstract sealed class ArrayCollectives extends Reductions permits Collect
   private static int agreed(int rank, long length) {
     if (length < 0 || length > MOST_BYTES) {
       throw new InvalidArgumentException(
-          "rank " + rank + " has " + length + " bytes, of at most " + MOST_BYTES
+          "rank " + rank + " has " + length + " bytes, but the limit is " + MOST_BYTES
               + "; call one operation on all ranks, with one version of Windlass");
     }
     return (int) length;

@@ -108,7 +108,7 @@ public enum DType {
     long rest = count % 8;
     if (rest * bits % 8 != 0) {
       throw new InvalidArgumentException(
-          count + " elements of " + this + " fill no whole number of bytes");
+          count + " elements of " + this + " do not fill a whole number of bytes");
     }
     return whole * bits + rest * bits / 8;
   }

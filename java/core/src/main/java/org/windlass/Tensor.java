@@ -155,7 +155,7 @@ public sealed class Tensor implements AutoCloseable permits DistributedTensor {
       throw new InvalidArgumentException(
           what + ": address 0x" + Long.toHexString(memory.address + offset)
               + " is not a multiple of " + dtype.bytes() + ", the size of " + dtype
-              + "; copy such bytes to aligned memory first");
+              + "; copy the bytes to aligned memory first");
     }
   }
 

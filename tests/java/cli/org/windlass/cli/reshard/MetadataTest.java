@@ -87,7 +87,7 @@ class MetadataTest {
     Cli done = reshard(in, "[]");
     assertThat(done.status()).as(done.err()).isZero();
     assertThat(done.err())
-        .contains("__metadata__ \"b\": says that it is another name of tensor \"a\", and there is a tensor");
+        .contains("__metadata__ \"b\": says that it is another name of tensor \"a\", but a tensor has that");
     assertThat(TestFile.read(out()).metadata()).isEqualTo(Map.of("format", "pt"));
   }
 
@@ -105,8 +105,8 @@ class MetadataTest {
     assertThat(done.status()).as(done.err()).isZero();
     assertThat(done.err())
         .contains(
-            "__metadata__ \"lm_head.weight\": names tensor \"x.0.w\", which is not written as a"
-                + " tensor of its own; the name is left out");
+            "__metadata__ \"lm_head.weight\": names tensor \"x.0.w\", which is not written as a separate tensor; the"
+                + " name is left out");
     assertThat(TestFile.read(out()).metadata()).isEmpty();
   }
 

@@ -488,7 +488,7 @@ class PartRulesTest {
         TWO);
     String own = split("m.qkv.weight", "256, 64, 64", 0, apart("weight"));
     done("[" + own + "," + split("*scale", "8, 2, 2", 0, apart("weight_scale")) + "]", TWO);
-    refused("which are not of one module; rename both alike", "[" + own + "]", TWO);
+    refused("which are not of one module; rename both in the same way", "[" + own + "]", TWO);
     refused(
         "inside a block of 32 that has one scale",
         "[" + own + "," + split("*scale", "6, 3, 3", 0, apart("weight_scale")) + "]", TWO);

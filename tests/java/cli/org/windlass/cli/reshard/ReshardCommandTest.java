@@ -263,7 +263,7 @@ class ReshardCommandTest {
     rankFolderRefused(List.of("tensor \"w\"", "rank 1", "zero extent", "found none"), "2:S0");
     ranks(tensor("w", DType.F32, shape(2)), tensor("w", DType.F32, shape(2)));
     rankFolderRefused(List.of("rank-00002.safetensors is missing"), "3:S0");
-    rankFolderRefused(List.of("rank-00001.safetensors is there", "in no source layout"), "1:S0");
+    rankFolderRefused(List.of("rank-00001.safetensors exists", "not in the source layouts"), "1:S0");
     ranks(tensor("w", DType.F32, shape(3)), tensor("w", DType.F32, shape(2)));
     rankFolderRefused(List.of("tensor 'w' has extent 5 in dimension 0, which", "SS0/2"), "2:SS0/2");
     done("--from", "2:S0", "--to", "1:R", folder.resolve("in"), out());
@@ -583,7 +583,7 @@ class ReshardCommandTest {
     write("index/model.safetensors", tensor("w", DType.U8, shape(4)));
     refused(
         2,
-        List.of("weight_map is empty", "model.safetensors stands beside it"),
+        List.of("weight_map is empty", "model.safetensors is in the same folder"),
         "--from", "1:R", "--to", "1:R", index, folder.resolve("third"));
   }
 

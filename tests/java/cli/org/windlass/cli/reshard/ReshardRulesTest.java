@@ -124,12 +124,12 @@ class ReshardRulesTest {
         "[{'match':'{p}','as':'a','parts':['q'],'dim':0,'unit':0}] | [0].unit: 0 is no number",
         "[{'match':'*','uneven':true}]                   | [0].uneven: has no stack",
         "[{'match':'{p}','as':'a','stack':true,'uneven':1}] | [0].uneven: is true where it is given",
-        "[{'match':'{p}','as':'a','stack':99}]           | [0].stack: 99 is no dimension",
+        "[{'match':'{p}','as':'a','stack':99}]           | [0].stack: 99 is not a dimension",
         "[{'match':'{p}','as':'a','stack':true,'parts':['q'],'dim':0}] | [0].stack: stands beside parts",
         "[{'match':'*','split':[1,1]}]                   | [0].dim is missing",
         "[{'match':'*','split':2,'dim':0}]               | [0].split is 2, not a list",
         "[{'match':'*','split':[2],'dim':0}]             | [0].split: is [2]; give the sizes of two",
-        "[{'match':'*','split':[1,0],'dim':0}]           | [0].split[1]: 0 is no number of indices or groups",
+        "[{'match':'*','split':[1,0],'dim':0}]           | [0].split[1]: 0 is not a valid number of indices or groups",
         "[{'match':'*','split':[9223372036854775807,1],'dim':0}] | [0].split: the parts together have 2^63",
         "[{'match':'*','pad_to':2147483648}]              | [0].pad_to: 2147483648 is above 2147483647",
         "[{'match':'*','split':[1,1],'dim':0,'stack':true}] | [0].stack: stands beside split; a rule does only one of: join,",
@@ -153,8 +153,8 @@ class ReshardRulesTest {
         "[{'match':'*','pad_to':2,'split':[1,1],'dim':0}] | [0].pad_to: stands beside split",
         "[{'match':'*','shape':[4]}]                     | [0].shape: has no pad_to that it is of",
         "[{'match':'*','drop':false}]                    | [0].drop: is true where it is given",
-        "[{'match':'*','drop':true,'to':'1:R'}]          | [0].to: stands beside drop; a rule that leaves",
-        "[{'match':'*','drop':true,'pad_to':2}]          | [0].pad_to: stands beside drop; a rule joins,",
+        "[{'match':'*','drop':true,'to':'1:R'}]          | [0].to: is in a rule with drop; a rule that leaves",
+        "[{'match':'*','drop':true,'pad_to':2}]          | [0].pad_to: stands beside drop; a rule does only one of: join,",
       })
   void aBadFileIsRefusedWithThePlaceInIt(String rules, String words) throws IOException {
     refused(rules, words, tensor("w", 0, 4));
@@ -183,7 +183,7 @@ class ReshardRulesTest {
     String place = folder.resolve("rules.json") + ": ";
     String rest =
         ", and --to 2:S0 for rank-00000.safetensors to rank-00001.safetensors; a layout without @"
-            + " lies where --to does";
+            + " uses the ranks of --to";
     assertThat(done.err().lines())
         .containsExactly(
             warning + place + "[2]: has no effect; a rule before it matches each tensor that it"
@@ -291,8 +291,8 @@ class ReshardRulesTest {
   void aRulesLayoutThatDoesNotFitIsNamedWithItsPlace() throws IOException {
     refused(
         "[{'match':'*','to':'4@3:S1'}]",
-        "[0].to: S1 cuts dimension 1, and tensor \"w\" has 1 dimension; a rule for such tensors"
-            + " before this one",
+        "[0].to: S1 cuts dimension 1, and tensor \"w\" has 1 dimension; before this one, add a"
+            + " rule for such tensors",
         tensor("w", 0, 4));
     refused(
         "[{'match':'*','from':'4:S1'}]",
@@ -351,7 +351,7 @@ class ReshardRulesTest {
     assertThat(whole(String.format(rule, 1, ",'transpose':true"), q, k))
         .containsExactly(of("l.0.qk.w", shape(2, 3), 0, 2, 10, 1, 3, 11));
     refused(String.format(rule, 0, ""), "no tensor is part \"k\" of \"l.0.qk.w\"", q);
-    refused(String.format(rule, 1, ""), "\"l.0.k.w\" has shape [1, 2], which does not join with [2, 2]", q, k);
+    refused(String.format(rule, 1, ""), "\"l.0.k.w\" has shape [1, 2], which can't be joined with [2, 2]", q, k);
     refused(String.format(rule, 2, ""), "dim is 2, and tensor \"l.0.q.w\" has shape [2, 2]", q, k);
     refused(
         String.format(rule, 0, ""),

@@ -222,21 +222,21 @@ class ScalesTest {
     tensors.clear();
     add("e.w", DType.F8E4M3, 4, 64, 128);
     add("e.w_scale", DType.F32, 4, 128);
-    refused("\"e.w_scale\" [4, 128] belongs to all of a weight", "", "--to", "2:S1");
+    refused("\"e.w_scale\" [4, 128] belongs to a whole weight", "", "--to", "2:S1");
     tensors.clear();
     add("m.weight", DType.F8E4M3, 64, 64);
     add("m.pre_quant_scale", DType.BF16, 64);
-    refused("\"m.pre_quant_scale\" [64] belongs to all of a weight", "", "--to", "2:S0");
+    refused("\"m.pre_quant_scale\" [64] belongs to a whole weight", "", "--to", "2:S0");
     tensors.clear();
     add("m.weight", DType.U8, 4096, 1);
     add("m.weight.absmax", DType.F32, 128);
     add("m.weight.quant_map", DType.F32, 16);
-    refused("belongs to all of a weight", "", "--to", "2:S0");
+    refused("belongs to a whole weight", "", "--to", "2:S0");
     tensors.clear();
     add("a.k_proj.weight", DType.F8E4M3, 64, 64);
     add("a.k_proj.weight_scale", DType.F32);
     add("a.k_scale", DType.F32, 1);
-    refused("\"a.k_scale\" [1] belongs to all of a weight", "", "--to", "2:S0");
+    refused("\"a.k_scale\" [1] belongs to a whole weight", "", "--to", "2:S0");
     tensors.clear();
     add("e.up_blocks", DType.U8, 4, 64, 2, 16);
     add("e.up_scales", DType.U8, 4, 64, 2);
@@ -567,11 +567,11 @@ class ScalesTest {
         "," + String.format(rule, "weight_shape", "weight_shape")
             .replace("'parts':['q','k'],'dim':0,", "");
     refused(
-        "\"qk.weight_shape\" [2] belongs to all of a weight",
+        "\"qk.weight_shape\" [2] belongs to a whole weight",
         "[" + fuse + shapes.replace("{p}", "q") + ",{'match':'k.weight_shape','to':'2:R'}]",
         "--to", "2:S0");
     refused(
-        "tells the shape of \"q.weight_packed\", and a rule joins it with others",
+        "gives the shape of \"q.weight_packed\", but a rule joins it with others",
         "[" + fuse + "," + String.format(rule, "weight_shape", "weight_shape") + "]", "--to", "1:R");
   }
 
@@ -648,7 +648,7 @@ class ScalesTest {
             fuse.substring(0, fuse.indexOf("},") + 1) + "]", "--to", "1:R");
         refused("as part 1 of 3 of \"qkv.weight\"", fuse.substring(0, fuse.indexOf("},") + 1) + "]", "--to", "1:R");
         String turned = fuse.replace("['q','k','v'],'dim':0,'as':'qkv.weight_", "['k','q','v'],'dim':0,'as':'qkv.weight_");
-        refused("join their scales in the same order", turned, "--to", "1:R");
+        refused("join the scales in the same order", turned, "--to", "1:R");
         refused("transposes the one and not the other", "[{'match':'q.weight','transpose':true}]", "--to", "1:R");
         done(fuse.substring(0, fuse.indexOf("},") + 1) + "]", "--to", "1:R", "--ignore-scales");
       }

@@ -250,7 +250,7 @@ class WarningsTest {
     Cli failed = reshard("", "--to", "4:S7");
     assertThat(failed.status()).isEqualTo(2);
     assertThat(failed.err())
-        .contains("--to 4:S7: dimension 7, which S7 cuts, is one that no tensor has: they have 2 at most");
+        .contains("--to 4:S7: dimension 7, which S7 cuts, is one that no tensor has: tensors have 2 at most");
     warns(1, "--to 2:S1: dimension 1, which S1 cuts, is one that 1 of 3 tensors have", "", "--to", "2:S1");
     warns(0, "", "", "--to", "2:S0");
     String ruled = "[{'match':'w','to':'2:S0'}]";

@@ -250,7 +250,7 @@ class SocketStoreTest {
               });
       InetSocketAddress address = (InetSocketAddress) other.getLocalSocketAddress();
       assertFails(Native.WL_INVALID_ARGUMENT, () -> connect(address, Token.random(), LONG))
-          .contains("no store of Windlass");
+          .contains("not a Windlass store");
       answer.get();
     }
   }
@@ -271,7 +271,7 @@ class SocketStoreTest {
               });
       InetSocketAddress address = (InetSocketAddress) stranger.getLocalSocketAddress();
       assertFails(Native.WL_INVALID_ARGUMENT, () -> connect(address, Token.random(), LONG))
-          .contains("no store of Windlass");
+          .contains("not a Windlass store");
       answer.get();
     }
   }

@@ -45,7 +45,7 @@ public record SafetensorsEntry(
    *
    * @param where the text with which a message begins
    * @throws InvalidArgumentException if an extent is negative, the size does not fit 63 bits, or a
-   *     tensor of elements smaller than a byte fills no whole number of bytes
+   *     tensor of elements smaller than a byte does not fill a whole number of bytes
    */
   static long packedBytes(String where, DType dtype, List<Long> shape) {
     for (int d = 0; d < shape.size(); d++) {

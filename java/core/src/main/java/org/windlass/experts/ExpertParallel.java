@@ -299,7 +299,7 @@ public final class ExpertParallel implements AutoCloseable {
   private void requireRoutes(Tensor ids, @Nullable Tensor weights, long count) {
     if (ids.dtype().isFloating()) {
       throw new InvalidArgumentException(
-          DISPATCH + ": ids is " + ids + "; it must be of i32 or i64, and weights come behind it");
+          DISPATCH + ": ids is " + ids + "; it must be of i32 or i64, and be followed by weights");
     }
     DType ofIds = ids.dtype() == DType.I32 ? DType.I32 : DType.I64;
     Matrices.require(DISPATCH, "ids", ids, ofIds, count, options.topK());

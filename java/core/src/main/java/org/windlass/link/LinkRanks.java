@@ -95,7 +95,7 @@ record LinkRanks(String name, Side sending, Side receiving) {
         rank -> {
           if (!side.mesh.contains(rank)) {
             throw new InvalidArgumentException(
-                what + ": layout " + layout + " holds rank " + rank + ", which is no "
+                what + ": layout " + layout + " holds rank " + rank + ", which is not a "
                     + (isSender ? "sender" : "receiver") + " of link '" + name + "' (" + side.mesh
                     + ")");
           }

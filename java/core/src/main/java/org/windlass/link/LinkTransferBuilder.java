@@ -290,7 +290,7 @@ public final class LinkTransferBuilder {
     Link link = share.link;
     if (isSender ? !link.sends() : !link.receives()) {
       throw new InvalidArgumentException(
-          call + ": this rank is no " + (isSender ? "sender" : "receiver") + " of " + link);
+          call + ": this rank is not a " + (isSender ? "sender" : "receiver") + " of " + link);
     }
     String what = call + ": tensor '" + spec.name() + "'";
     Layout layout = link.ranks().linked(what, isSender, spec.layout());
@@ -432,7 +432,8 @@ public final class LinkTransferBuilder {
         new Offer(checksums, inPlace, (int) links, share.sends, share.receives).encode();
     if (offer.length > Gathered.MOST_BYTES) {
       throw new InvalidArgumentException(
-          "register: the list of this rank's tensors takes " + offer.length + " bytes, of at most "
+          "register: the list of this rank's tensors takes " + offer.length + " bytes, but the"
+              + " limit is "
               + Gathered.MOST_BYTES + "; register them as several transfers");
     }
     return offer;

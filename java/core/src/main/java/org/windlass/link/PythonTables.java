@@ -237,7 +237,7 @@ final class PythonTables {
     if (made.length > Gathered.MOST_BYTES) {
       throw new InvalidArgumentException(
           "register: the parts of the plan for Python ranks take " + made.length
-              + " bytes, of at most " + Gathered.MOST_BYTES
+              + " bytes, but the limit is " + Gathered.MOST_BYTES
               + "; register the tensors as several transfers");
     }
     return made;

@@ -62,9 +62,9 @@ enum SlotMemory {
               "slot " + ManifestNames.quoted(place.slot().name()) + " of " + bootstrap.label(index)
                   + " is too large: it takes " + place.slot().bytes() + " bytes on each of "
                   + members + (members == 1 ? " rank" : " ranks")
-                  + ", and beside the slots before it "
+                  + ", and after the slots before it "
                   + Math.max(0, (free - taken) / members - place.offset()) + " are left of the "
-                  + free + " that are free on this machine; make it smaller, or free some");
+                  + free + " that are free on this machine; make the slot smaller, or free memory");
         }
       }
       taken += (group.windowBytes() + PAGE - 1) / PAGE * PAGE * members;

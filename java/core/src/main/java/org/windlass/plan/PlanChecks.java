@@ -72,7 +72,7 @@ final class PlanChecks {
     int bits = spec.dtype().bits();
     if (last < 0) {
       throw new UnsupportedException(
-          "a scalar of " + spec.dtype() + " fills no whole number of bytes");
+          "a scalar of " + spec.dtype() + " does not fill a whole number of bytes");
     }
     Cut cut = spec.layout().cut(last, spec.shape().get(last), spec.paddedShape().get(last));
     for (int cell = 0; cell < cut.cells(); cell++) {

@@ -99,7 +99,7 @@ public final class ScaleBlocks {
     if (IntStream.range(0, scale.shape().length).anyMatch(scale::isCut)) {
       throw new InvalidArgumentException(
           "tensor \"" + scale.name() + "\" " + Arrays.toString(scale.shape())
-              + " belongs to all of a weight, by its name, and " + scale.division() + " cuts it; "
+              + " belongs to a whole weight, by its name, but " + scale.division() + " cuts it; "
               + remedy.whole(scale, weight) + " keeps it whole");
     }
   }
@@ -127,8 +127,8 @@ public final class ScaleBlocks {
       checkNames(pair);
     } else if (isShape && isJoined(scale)) {
       throw new InvalidArgumentException(
-          "tensor \"" + pair.scale().name() + "\" tells the shape of \"" + pair.weight().name()
-              + "\", and a rule joins it with others; leave each apart");
+          "tensor \"" + pair.scale().name() + "\" gives the shape of \"" + pair.weight().name()
+              + "\", but a rule joins it with others; leave each apart");
     }
     if (byRank) {
       Scales.checkNotJoinedOfOnes(pair);
@@ -140,8 +140,8 @@ public final class ScaleBlocks {
         throw new InvalidArgumentException(
             "tensor \"" + pair.weight().name() + "\" is split, and its scales, \""
                 + pair.scale().name() + "\" " + Arrays.toString(pair.scale().shape())
-                + ", do not lie along it; a rule that splits them into as many parts gives each part"
-                + " its own, or ignoreScales() leaves them so");
+                + ", do not lie along it; add a rule that splits them into the same number of"
+                + " parts, or call ignoreScales() to leave them unchanged");
       }
       if (!isJoined(scale)) {
         checkWhole(scale.target(), weight.target());
@@ -235,7 +235,8 @@ public final class ScaleBlocks {
         throw new InvalidArgumentException(
             "tensor \"" + pair.weight().name() + "\" is written as \"" + name + "\", and its scales, \""
                 + pair.scale().name() + "\", as \"" + written(pair.scale()).get(0)
-                + "\", which are not of one module; rename both alike, or ignoreScales() leaves them so");
+                + "\", which are not of one module; rename both in the same way, or call"
+                + " ignoreScales() to leave them unchanged");
       }
     }
   }
@@ -248,8 +249,8 @@ public final class ScaleBlocks {
       throw new InvalidArgumentException(
           "tensor \"" + weight.source().name() + "\" is written as " + part(weights, weight)
               + ", and its scales, \"" + scale.source().name() + "\", as " + part(scales, scale)
-              + "; rules that join the weights join their scales in the same order, or"
-              + " ignoreScales() leaves them so");
+              + "; join the scales in the same order as the weights, or call ignoreScales() to"
+              + " leave them unchanged");
     }
   }
 

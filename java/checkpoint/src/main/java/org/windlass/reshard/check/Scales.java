@@ -181,7 +181,7 @@ public final class Scales {
       if (isLost && !Purpose.isOfActivations(scale) && !ignoreScales) {
         throw new InvalidArgumentException(
             "tensor \"" + weight + "\" is written, and a rule drops its scales, \"" + scale
-                + "\"; drop both, or ignoreScales() leaves it without them");
+                + "\"; drop both, or call ignoreScales() to write the weight without them");
       }
       if (isWritten.test(scale) && !isWritten.test(weight)) {
         doubts.add(scale, "scales of \"" + weight + "\", which a rule drops");

@@ -92,7 +92,7 @@ record DefaultLayouts(
       String lack = which + ": dimension " + dim + ", which " + placement + " cuts, ";
       if (most <= dim && !without.isEmpty()) {
         throw new InvalidArgumentException(
-            lack + "is one that no tensor has: they have " + most
+            lack + "is one that no tensor has: tensors have " + most
                 + " at most; correct it, or take R");
       }
       if (with < without.size()

@@ -398,7 +398,7 @@ public final class MoveList {
           source.name(),
           rule.where() + ".to: " + goal.text() + " is for " + goal.listed() + ", and " + whose
               + base.text() + " for " + base.listed()
-              + "; a layout without @ lies where to() does");
+              + "; a layout without @ uses the ranks of to()");
     }
   }
 

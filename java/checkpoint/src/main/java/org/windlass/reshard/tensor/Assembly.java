@@ -220,9 +220,9 @@ public record Assembly(
     if (!fits) {
       throw new InvalidArgumentException(
           rule.where() + ": tensor \"" + part.name() + "\" has shape "
-              + Arrays.toString(part.shape()) + ", which does not join with "
-              + Arrays.toString(first.shape()) + " of \"" + first.name() + "\"; correct \"dim\" or"
-              + " \"match\", or give it a rule before this one");
+              + Arrays.toString(part.shape()) + ", which can't be joined with "
+              + Arrays.toString(first.shape()) + " of \"" + first.name() + "\"; correct \"dim\""
+              + " or \"match\", or add a rule for it before this one");
     }
   }
 }

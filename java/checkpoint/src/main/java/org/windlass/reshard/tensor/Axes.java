@@ -57,7 +57,7 @@ public record Axes(List<Integer> stored) {
   private static InvalidArgumentException misfit(Rule rule, SourceTensor tensor, String what) {
     return new InvalidArgumentException(
         rule.where() + ": " + what + ", and tensor \"" + tensor.name() + "\" has shape "
-            + Arrays.toString(tensor.shape()) + "; give it a rule before this one");
+            + Arrays.toString(tensor.shape()) + "; add a rule for it before this one");
   }
 
   /** Returns whether the written dimensions are the stored dimensions in the same order. */

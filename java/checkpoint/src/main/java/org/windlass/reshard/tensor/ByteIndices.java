@@ -76,7 +76,8 @@ public record ByteIndices(DType dtype) {
     }
     if (move.source().shape().length == 0) {
       throw new UnsupportedException(
-          "a scalar of " + dtype + " fills no whole number of bytes; leave it out with \"drop\"");
+          "a scalar of " + dtype + " does not fill a whole number of bytes; leave it out with"
+              + " \"drop\"");
     }
     segments(move);
     move.source().from().mesh().ranks().forEach(rank -> runs(move.source().held(rank)));

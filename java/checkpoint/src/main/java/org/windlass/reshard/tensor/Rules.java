@@ -156,7 +156,8 @@ public final class Rules {
     for (String key : fields.keys()) {
       if (!key.equals("match") && !key.equals("drop")) {
         throw json.bad(
-            at + "." + key + ": stands beside drop; a rule that leaves tensors out has only match");
+            at + "." + key + ": is in a rule with drop; a rule that leaves tensors out has only"
+                + " match");
       }
     }
     return new Rule.Form.Drop();
@@ -280,7 +281,7 @@ public final class Rules {
   private int dimension(String what) throws IOException {
     long dim = json.natural(what);
     if (dim >= SourceTensors.MAX_DIMS) {
-      throw json.bad(what + ": " + dim + " is no dimension of tensors that have at most "
+      throw json.bad(what + ": " + dim + " is not a dimension: tensors have at most "
           + SourceTensors.MAX_DIMS);
     }
     return (int) dim;
@@ -289,7 +290,7 @@ public final class Rules {
   private long count(String what) throws IOException {
     long count = json.natural(what);
     if (count == 0) {
-      throw json.bad(what + ": 0 is no number of indices or groups");
+      throw json.bad(what + ": 0 is not a valid number of indices or groups");
     }
     return count;
   }

@@ -123,7 +123,7 @@ public final class TiedNames {
           if (targets.contains(name) && targets.contains(other) && !aliased.containsKey(name)) {
             warnings.accept(
                 "__metadata__ \"" + name + "\": says that it is another name of tensor \"" + other
-                    + "\", and there is a tensor of that name; it is left out");
+                    + "\", but a tensor has that name; the entry is left out");
           }
         });
     all.keySet().removeIf(key -> targets.contains(key) || aliased.containsKey(key));
@@ -132,14 +132,14 @@ public final class TiedNames {
           String now = renamed.get(other);
           if (targets.contains(name)) {
             warnings.accept(
-                "__metadata__ \"" + name + "\": was a name of tensor \"" + other + "\", and another tensor has it"
-                    + " now");
+                "__metadata__ \"" + name + "\": was a name of tensor \"" + other + "\", but"
+                    + " another tensor has this name now");
           } else if (now != null) {
             all.put(name, now);
           } else if (all.remove(name) != null) {
             warnings.accept(
-                "__metadata__ \"" + name + "\": names tensor \"" + other + "\", which is not written as"
-                    + " a tensor of its own; the name is left out");
+                "__metadata__ \"" + name + "\": names tensor \"" + other + "\", which is not"
+                    + " written as a separate tensor; the name is left out");
           }
         });
     return all;

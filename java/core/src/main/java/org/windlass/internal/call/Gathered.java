@@ -66,7 +66,7 @@ public final class Gathered {
       long[] head = heads[rank];
       if (head[1] < 0 || head[1] > MOST_BYTES) {
         throw new MismatchException(
-            "rank " + rank + " says that it gives " + head[1] + " bytes, of at most " + MOST_BYTES
+            "rank " + rank + " gives " + head[1] + " bytes, but the limit is " + MOST_BYTES
                 + "; run one version of Windlass on all ranks",
             List.of(rank));
       }

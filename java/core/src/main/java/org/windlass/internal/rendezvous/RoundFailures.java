@@ -33,6 +33,13 @@ final class RoundFailures {
         List.of(rank));
   }
 
+  /** Returns the failure after the process of a rank has written what can't be read. */
+  static WindlassException unreadable(int rank) {
+    return new MismatchException(
+        "the ranks' messages at the start can't be read; run one version of windlass on all ranks",
+        List.of(rank));
+  }
+
   /** Returns the failure of two ranks that were started with different world sizes. */
   static WindlassException sizes(int one, int size, int other, int otherSize) {
     if (one > other) {

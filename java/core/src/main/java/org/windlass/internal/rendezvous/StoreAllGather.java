@@ -2,8 +2,6 @@
 package org.windlass.internal.rendezvous;
 
 import java.io.ByteArrayOutputStream;
-import java.io.DataInputStream;
-import java.io.DataOutputStream;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Collections;
@@ -13,6 +11,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -20,13 +19,11 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 import org.windlass.error.DeadlineExceededException;
 import org.windlass.error.InvalidArgumentException;
-import org.windlass.error.MismatchException;
 import org.windlass.error.WindlassException;
 import org.windlass.internal.Deadline;
 import org.windlass.internal.Log;
 import org.windlass.internal.store.Encoding;
 import org.windlass.internal.store.Limits;
-import org.windlass.internal.store.MalformedException;
 import org.windlass.internal.store.Member;
 import org.windlass.internal.store.Store;
 import org.windlass.internal.store.Waits;
@@ -56,6 +53,9 @@ public final class StoreAllGather implements AllGather {
 
   /** Time limit of the calls that explain a failure, or report it to the other processes. */
   private static final Duration LAST_WORD = Duration.ofSeconds(2);
+
+  /** Time that a process whose deadline passes leaves to lower ranks to report who is missing. */
+  private static final Duration LOWER_FIRST = Duration.ofMillis(500);
 
   private static final int PIECE = Limits.VALUE / 2;
   private static final String ALL = "all";
@@ -95,37 +95,6 @@ public final class StoreAllGather implements AllGather {
     failed = name + "/failed";
   }
 
-  /**
-   * First part of a process's values, or of all values.
-   *
-   * @param number number of the round
-   * @param size number of all ranks, according to the writer
-   * @param ranks ranks whose values these are
-   * @param pieces number of pieces that follow
-   * @param begin first bytes of the values; each value is written as an array
-   */
-  private record Head(int number, int size, List<Integer> ranks, int pieces, byte[] begin) {
-    byte[] toBytes() {
-      return Encoding.bytes(
-          out -> {
-            out.writeInt(number);
-            out.writeInt(size);
-            Encoding.putList(out, ranks, DataOutputStream::writeInt);
-            out.writeInt(pieces);
-            out.write(begin);
-          });
-    }
-
-    static Head of(byte[] value) {
-      return decoded(
-          value,
-          in ->
-              new Head(
-                  in.readInt(), in.readInt(), Encoding.list(in, DataInputStream::readInt),
-                  in.readInt(), in.readAllBytes()));
-    }
-  }
-
   /** Returns true if rank 0 is known to have joined. */
   public boolean isOpen() {
     return isOpen;
@@ -145,7 +114,7 @@ public final class StoreAllGather implements AllGather {
         failedBefore = store.get(failed, until.left()).orElse(null);
       }
       put(RANK + first, own);
-      Map<Integer, byte[]> said = isCollector() ? collected(own) : published();
+      Map<Integer, byte[]> said = isCollector() ? collected(own) : published(own);
       number++;
       if (isLast) {
         awaitOthersRead(until);
@@ -191,8 +160,7 @@ public final class StoreAllGather implements AllGather {
         }
       }
       for (String place : number == 0 ? Set.copyOf(seen.keySet()) : Set.<String>of()) {
-        byte[] now = store.get(place, until.left()).orElse(null);
-        if (!Arrays.equals(now, seen.get(place))) {
+        if (!isUnchanged(place)) {
           drop(place, said);
         }
       }
@@ -201,16 +169,22 @@ public final class StoreAllGather implements AllGather {
     return said;
   }
 
-  private Map<Integer, byte[]> published() {
+  private Map<Integer, byte[]> published(Map<Integer, byte[]> own) {
     if (!isOpen) {
-      requireSize(0, Head.of(Objects.requireNonNull(change(place(0, RANK + 0), null, Map.of()))));
+      byte[] head = Objects.requireNonNull(change(place(0, RANK + 0), null, Map.of()));
+      requireSize(0, Head.of(head, 0));
       isOpen = true;
     }
     Map<Integer, byte[]> said = new TreeMap<>();
-    take(ALL, 0, said);
-    if (said.size() < size) {
-      throw unreadable();
-    }
+    do {
+      said.clear();
+      take(ALL, 0, said);
+      if (said.size() < size) {
+        throw RoundFailures.unreadable(0);
+      }
+      // Values without this process's own are those of an earlier all-gather of this name.
+    } while (number == 0
+        && !own.keySet().stream().allMatch(each -> Arrays.equals(own.get(each), said.get(each))));
     return said;
   }
 
@@ -235,22 +209,34 @@ public final class StoreAllGather implements AllGather {
    * Waits for the value of {@code rank} in this round, and adds the values in it to {@code said}.
    */
   private void take(String key, int rank, Map<Integer, byte[]> said) {
-    Head head = await(place(0, key), rank, said);
+    Head head;
     ByteArrayOutputStream all = new ByteArrayOutputStream();
-    all.writeBytes(head.begin());
-    for (int i = 1; i <= head.pieces(); i++) {
-      all.writeBytes(
-          store.get(place(i, key), until.left()).orElseThrow(() -> RoundFailures.left(rank)));
-    }
-    List<byte[]> values = decoded(all.toByteArray(), Encoding::arrays);
+    do {
+      head = await(place(0, key), rank, said);
+      all.reset();
+      all.writeBytes(head.begin());
+      for (int i = 1; i <= head.pieces(); i++) {
+        Optional<byte[]> piece = store.get(place(i, key), until.left());
+        if (piece.isEmpty()) {
+          break;
+        }
+        all.writeBytes(piece.get());
+      }
+      // The pieces belong to this head if it is still there.
+    } while (head.pieces() > 0 && !isUnchanged(place(0, key)));
+    List<byte[]> values = Head.decoded(all.toByteArray(), rank, Encoding::arrays);
     boolean isRight = head.ranks().contains(rank) && head.ranks().size() == values.size();
     for (int i = 0; isRight && i < values.size(); i++) {
       int each = head.ranks().get(i);
       isRight = each >= 0 && each < size && said.put(each, values.get(i)) == null;
     }
     if (!isRight) {
-      throw unreadable();
+      throw RoundFailures.unreadable(rank);
     }
+  }
+
+  private boolean isUnchanged(String place) {
+    return Arrays.equals(store.get(place, until.left()).orElse(null), seen.get(place));
   }
 
   /**
@@ -265,15 +251,16 @@ public final class StoreAllGather implements AllGather {
       byte[] value = change(place, seen.get(place), said);
       if (value != null) {
         seen.put(place, value);
-        Head head = Head.of(value);
+        Head head = Head.of(value, rank);
         requireSize(rank, head);
         if (head.number() == number) {
           return head;
         }
-      } else if (number > 0) {
-        throw RoundFailures.left(rank);
       } else {
         seen.remove(place);
+      }
+      if (number > 0) {
+        throw RoundFailures.left(rank); // another process may have come for it
       }
     }
   }
@@ -330,6 +317,12 @@ public final class StoreAllGather implements AllGather {
         drop(place, said);
       }
     }
+    for (int rank : isCollector() ? List.copyOf(said.keySet()) : List.<Integer>of()) {
+      String place = place(0, RANK + rank);
+      if (present.contains(place) && !seen.containsKey(place) && !held.containsKey(place)) {
+        throw RoundFailures.anotherProcess(rank);
+      }
+    }
     if (!isLogged && quiet.isOver()) {
       isLogged = true;
       IntStream lower = IntStream.range(0, first);
@@ -345,14 +338,14 @@ public final class StoreAllGather implements AllGather {
 
   private boolean isOfRound(String place) {
     byte[] value = store.get(place, LAST_WORD).orElse(null);
-    return value != null && Head.of(value).number() == number;
+    return value != null && Head.of(value, 0).number() == number;
   }
 
   /**
    * Forgets the values of a process that has left. In the first round, that process may join again.
    */
   private void drop(String place, Map<Integer, byte[]> said) {
-    List<Integer> gone = Head.of(Objects.requireNonNull(seen.remove(place))).ranks();
+    List<Integer> gone = Head.of(Objects.requireNonNull(seen.remove(place)), 0).ranks();
     if (number > 0) {
       throw RoundFailures.left(gone.stream().findFirst().orElse(0));
     }
@@ -367,10 +360,11 @@ public final class StoreAllGather implements AllGather {
 
   private RoundFailures.Missing missing() {
     Set<Integer> missing = new TreeSet<>(IntStream.range(0, size).boxed().toList());
-    for (String place : store.keys(place(0, RANK), LAST_WORD)) {
+    Deadline end = Deadline.of(LAST_WORD);
+    for (String place : store.keys(place(0, RANK), end.left())) {
       store
-          .get(place, LAST_WORD)
-          .map(Head::of)
+          .get(place, end.left())
+          .map(value -> Head.of(value, 0))
           .filter(head -> head.number() == number)
           .ifPresent(head -> head.ranks().forEach(missing::remove));
     }
@@ -381,8 +375,17 @@ public final class StoreAllGather implements AllGather {
         store.address(), size, number == 0, List.copyOf(missing));
   }
 
+  /** Returns why the deadline has passed. The lowest rank that is there finds it out for all. */
   private WindlassException late() {
     try {
+      Set<String> present = Set.copyOf(store.keys(place(0, RANK), LAST_WORD));
+      if (IntStream.range(0, first).anyMatch(each -> present.contains(place(0, RANK + each)))) {
+        attempt(() -> store.awaitOther(failed, failedBefore, LOWER_FIRST));
+        byte[] told = store.get(failed, LAST_WORD).orElse(failedBefore);
+        if (!Arrays.equals(told, failedBefore)) {
+          return failure(Objects.requireNonNull(told));
+        }
+      }
       return missing().late();
     } catch (DeadlineExceededException e) {
       return new DeadlineExceededException(
@@ -392,21 +395,7 @@ public final class StoreAllGather implements AllGather {
   }
 
   private static WindlassException failure(byte[] told) {
-    return decoded(told, Encoding::failure);
-  }
-
-  private static <T> T decoded(byte[] value, Encoding.Reading<T> reading) {
-    try {
-      return Encoding.read(value, reading);
-    } catch (MalformedException e) {
-      throw unreadable();
-    }
-  }
-
-  private static WindlassException unreadable() {
-    return new MismatchException(
-        "the ranks' messages at the start can't be read; run one version of windlass on all ranks",
-        List.of(0));
+    return Head.decoded(told, 0, Encoding::failure);
   }
 
   /**
@@ -416,14 +405,17 @@ public final class StoreAllGather implements AllGather {
    * @return the exception that all processes throw: the first failure that any of them has reported
    */
   private WindlassException reported(WindlassException why) {
-    if (held.isEmpty()) {
+    if (!held.containsKey(place(0, RANK + first))) {
+      attempt(() -> forget(""));
       return why;
     }
     WindlassException[] told = {why};
     attempt(
         () -> {
           byte[] own = Encoding.bytes(out -> Encoding.putFailure(out, why));
-          if (store.hold(failed, own, LAST_WORD)) {
+          if (store.hold(failed, own, LAST_WORD)
+              || failedBefore != null
+                  && store.compareAndSet(failed, failedBefore, own, LAST_WORD)) {
             forget(RANK);
             held.put(failed, own);
             awaitOthersGone(Deadline.of(LAST_WORD));

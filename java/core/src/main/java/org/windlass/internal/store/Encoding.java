@@ -139,6 +139,7 @@ public interface Encoding {
   }
 
   static WindlassException failure(DataInputStream in) throws IOException {
-    return WindlassException.of(in.readInt(), text(in), list(in, DataInputStream::readInt));
+    return WindlassException.of(
+        in.readInt(), Texts.printable(text(in)), list(in, DataInputStream::readInt));
   }
 }

@@ -84,7 +84,7 @@ final class FrameChannel {
     }
     int length = in.getInt(taken);
     if (length < 1 || length > longest) {
-      throw new MalformedException("a frame of " + length + " bytes, of at most " + longest);
+      throw new MalformedException("a frame of " + length + " bytes, but the limit is " + longest);
     }
     int end = Integer.BYTES + length;
     int whole = end + (received == null ? 0 : Seal.BYTES);

@@ -53,7 +53,7 @@ public final class Limits {
     int bytes = bytes(prefix);
     if (bytes > KEY) {
       throw new InvalidArgumentException(
-          "a key has " + bytes + " bytes of UTF-8; it may have " + KEY);
+          "a key has " + bytes + " bytes of UTF-8; at most " + KEY + " are allowed");
     }
   }
 
@@ -69,7 +69,7 @@ public final class Limits {
   public static void value(byte @Nullable [] value) {
     if (value != null && value.length > VALUE) {
       throw new InvalidArgumentException(
-          "a value has " + value.length + " bytes; it may have " + VALUE);
+          "a value has " + value.length + " bytes; at most " + VALUE + " are allowed");
     }
   }
 
