@@ -199,7 +199,9 @@ class SafetensorsHeaderTest {
         arguments(file(1, ""), "the header says it has 1 bytes, and the file has 0"),
         arguments(file(3, "{}"), "the header says it has 3 bytes, and the file has 2"),
         arguments(file(0, "{}"), "does not begin with '{'"),
-        arguments(file(100_000_001, "{}"), "100000001 bytes; at most 100000000 are read"),
+        arguments(
+            file(100_000_001, "{}"),
+            "not a safetensors file: its first 8 bytes give its header 100000001 bytes; at most 100000000 are read"),
         arguments(file(Long.MAX_VALUE, "{}"), "9223372036854775807 bytes; at most"),
         arguments(file(-1, "{}"), "18446744073709551615 bytes; at most"),
         arguments(file(2, "{}x"), "end at byte 0 of 1"));

@@ -144,7 +144,7 @@ class PlanCommandTest {
         .contains("no bucket, since mode direct packs nothing (staged: 4)");
     String staged =
         plan("--from", "1:R", "--to", "2:R", "--shape", "4", "--dtype", "u8", "--mode", "staged").out();
-    assertThat(staged).contains(" 0 BROADCAST -> 1,2  4 bytes each  [0,4)\n").contains("; 1 buckets;");
+    assertThat(staged).contains(" 0 BROADCAST -> 1,2  4 bytes each  [0,4)\n").contains("; 1 bucket;");
   }
 
   @Test

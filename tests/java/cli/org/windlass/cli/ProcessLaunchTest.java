@@ -244,7 +244,7 @@ class ProcessLaunchTest {
     assertThat(errors())
         .isEqualTo(
             "windlass: Aborted: ended by a signal\n"
-                + "hint: run it again; unfinished output was removed\n");
+                + "hint: run it again\n");
     requireNothingLeft(rank);
   }
 }

@@ -138,6 +138,11 @@ class ReportCommandTest {
     Cli told = report(token, variables.get("WINDLASS_RENDEZVOUS"));
     assertThat(told.status()).as(told.err()).isZero();
     assertThat(told.out()).contains("   1  " + second.pid() + " ");
+    Cli without = report(Map.of(), variables.get("WINDLASS_RENDEZVOUS"));
+    assertThat(without.status()).as(without.err()).isEqualTo(2);
+    assertThat(without.err())
+        .startsWith("windlass: InvalidArgument: report: there is no token, which an address")
+        .contains("\nhint: set WINDLASS_TOKEN_FILE to the file with the token of the job's ranks");
     Cli wrong =
         report(Map.of("WINDLASS_TOKEN", "0".repeat(64)), variables.get("WINDLASS_RENDEZVOUS"));
     assertThat(wrong.status()).as(wrong.err()).isEqualTo(7);

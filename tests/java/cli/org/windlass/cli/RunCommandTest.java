@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -116,6 +117,17 @@ class RunCommandTest {
     assertThat(missing.status()).as(missing.err()).isEqualTo(2);
     assertThat(missing.err())
         .startsWith("windlass: InvalidArgument: WINDLASS_TOKEN_FILE: /none: cannot be read: No such");
+    Path open = Files.writeString(folder.resolve("open"), "0".repeat(64));
+    Files.setPosixFilePermissions(open, PosixFilePermissions.fromString("rw-r--r--"));
+    for (ProcessBuilder each : List.of(shell(1, "true"), ChildCommand.of("report", "127.0.0.1:1"))) {
+      each.environment().remove("WINDLASS_TOKEN");
+      each.environment().put("WINDLASS_TOKEN_FILE", open.toString());
+      Cli refused = finished(each);
+      assertThat(refused.status()).as(refused.err()).isEqualTo(7);
+      assertThat(refused.err())
+          .contains("WINDLASS_TOKEN_FILE: " + open + " is open to others than its owner")
+          .endsWith("\nhint: run chmod 600 on it\n");
+    }
   }
 
   /** Rank 1 fails while rank 0 runs, which goes on until its sibling's end has been told. */
@@ -133,6 +145,21 @@ class RunCommandTest {
     requireNothingLeft();
   }
 
+  @Test
+  void theLastRankThatFailsSaysThatNoneIsLeft() throws Exception {
+    String script = "sleep $RANK; exit 1";
+    String rank = "windlass run: rank %d \\(process \\d+\\) ended with status 1%s\n";
+    Cli two = finished(run("--keep-going", "-n", 2, "sh", "-c", script));
+    assertThat(two.err())
+        .matches(
+            rank.formatted(0, "; the other ranks continue")
+                + rank.formatted(1, "; no other rank is left"));
+    for (String option : List.of("--keep-going", "--quiet")) {
+      Cli one = finished(run(option, "-n", 1, "sh", "-c", script));
+      assertThat(one.err()).matches(rank.formatted(0, ""));
+    }
+  }
+
   /** It would be stopped for ever. */
   @Test
   void aRankThatStaysStoppedEndsAtTheDeadline() throws Exception {
@@ -145,7 +172,7 @@ class RunCommandTest {
             "windlass run: only suspended ranks are left: 1 \\(process (\\d+)\\);"
                 + " they made no progress for 0.5 s and are ended\n"
                 + "windlass run: rank 1 \\(process \\1\\) ended with status 137, as by signal 9;"
-                + " the other ranks continue\n");
+                + " no other rank is left\n");
     requireNothingLeft();
   }
 
@@ -188,7 +215,7 @@ class RunCommandTest {
     assertThat(lines.subList(2, lines.size()))
         .containsExactly(
             "windlass: Aborted: ended by a signal",
-            "hint: run it again; unfinished output was removed");
+            "hint: run it again");
     for (long pid : sleeping) {
       Path stat = Path.of("/proc/" + pid + "/stat");
       assertThat(!Files.exists(stat) || Files.readString(stat).contains(") Z ")).isTrue();

@@ -71,7 +71,7 @@ class WithoutNativesTest {
   void whatTakesNoNativesWorksAndWhatTakesThemSaysSo() throws Exception {
     Cli plan = run("plan", "--from", "2:P", "--to", "2:S0", "--shape", "4", "--dtype", "f32");
     assertThat(plan.status()).as(plan.err()).isZero();
-    for (String taking : List.of("bench put", "example put-notify", "report 1")) {
+    for (String taking : List.of("bench put", "example put-notify", "report 1", "run -n 1 true")) {
       Cli failed = run((Object[]) taking.split(" "));
       assertThat(failed.status()).as(failed.err()).isEqualTo(3);
       assertThat(failed.out()).isEmpty();

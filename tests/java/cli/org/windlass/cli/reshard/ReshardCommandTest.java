@@ -91,6 +91,22 @@ class ReshardCommandTest {
   }
 
   @Test
+  void aForeignOrCutFileIsSaidToBeOne() throws IOException {
+    Path in = Files.writeString(folder.resolve("in.safetensors"), "import json\n".repeat(20));
+    Cli foreign = reshard("--from", "1:R", "--to", "2:S0", in, out());
+    assertThat(foreign.status()).as(foreign.err()).isEqualTo(2);
+    assertThat(foreign.err())
+        .contains(in + ": not a safetensors file: its first 8 bytes give its header ")
+        .endsWith("\nhint: check which file the path names\n");
+    Files.write(in, new byte[] {100, 0, 0, 0, 0, 0, 0, 0, '{'});
+    Cli cut = reshard("--from", "1:R", "--to", "2:S0", in, out());
+    assertThat(cut.status()).as(cut.err()).isEqualTo(2);
+    assertThat(cut.err())
+        .contains("the header says it has 100 bytes, and the file has 1 after the length")
+        .endsWith("\nhint: check whether the file is whole\n");
+  }
+
+  @Test
   void theResultIsReportedAsTheContractSays() throws IOException {
     Path in =
         write("in.safetensors", tensor("w", DType.F32, shape(8, 6)), tensor("n", DType.F32, shape(6)));
@@ -376,8 +392,8 @@ class ReshardCommandTest {
     assertThat(done.out().lines())
         .startsWith("copied: " + String.join(", ", copied), "left out: " + String.join(", ", leftOut));
     assertThat(done.out()).matches(
-        "(?s).*\n1 tensors: .* in, .* out; .* between ranks, .* local\n"
-            + "[0-9.]+ s, [0-9.]+ k?M?B/s; a copy in memory takes [0-9.]+ s\n"
+        "(?s).*\n1 tensor: .* in, .* out; .* between ranks, .* local\n"
+            + "[0-9.]+ m?s, [0-9.]+ k?M?B/s; a copy in memory takes [0-9.]+ [mu]?s\n"
             + out() + ": complete, verified\n");
     // Rank files and the index form hand them on; so does --force take them for Windlass's own.
     done("--to", "1:R", out(), folder.resolve("index"), "--max-shard-bytes", "1M");
@@ -504,7 +520,7 @@ class ReshardCommandTest {
     }
     refused(2, List.of(in.toString(), "reach past the file"), "--from", "1:R", "--to", "1:R", in, out());
     Files.writeString(in, "not safetensors at all");
-    refused(2, List.of(in.toString(), "header says"), "--from", "1:R", "--to", "1:R", in, out());
+    refused(2, List.of(in.toString(), "not a safetensors file"), "--from", "1:R", "--to", "1:R", in, out());
     Path empty = Files.createDirectories(folder.resolve("empty"));
     refused(2, List.of("holds neither"), "--from", "1:R", "--to", "1:R", empty, out());
   }

@@ -231,7 +231,7 @@ class RankProcessesTest {
       }
       assertThat(err().lines()).hasSize(4);
       new ProcessBuilder("kill", "-CONT", "" + pid("pid2")).start().waitFor();
-      assertThat(processes.await(failure -> true, () -> {})).isEmpty();
+      assertThat(processes.await((failure, left) -> true, () -> {})).isEmpty();
     }
   }
 

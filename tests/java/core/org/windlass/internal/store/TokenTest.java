@@ -100,7 +100,7 @@ class TokenTest {
         assertThat(Token.fromFile(name).digits()).isEqualTo(own.digits());
         taken++;
       } catch (WindlassException e) {
-        assertThat(e).hasMessageContaining("is accessible to other users than its owner");
+        assertThat(e).hasMessageContaining("is open to others than its owner");
         refused++;
       }
     }

@@ -102,8 +102,8 @@ public final class SafetensorsHeader {
     long headerBytes = length.getLong(0);
     if (headerBytes < 0 || headerBytes > MAX_BYTES) {
       throw new InvalidArgumentException(
-          path + ": the header says it has " + Long.toUnsignedString(headerBytes)
-              + " bytes; at most " + MAX_BYTES + " are read");
+          path + ": not a safetensors file: its first 8 bytes give its header "
+              + Long.toUnsignedString(headerBytes) + " bytes; at most " + MAX_BYTES + " are read");
     }
     if (headerBytes > fileBytes - LENGTH_BYTES) {
       throw new InvalidArgumentException(

@@ -81,6 +81,12 @@ abstract class Choices implements Iterable<String> {
     }
   }
 
+  static final class Shells extends Choices {
+    Shells() {
+      super(Stream.of(CompletionCommand.SHELLS.split(", ")));
+    }
+  }
+
   static final class ExampleNames extends Choices {
     ExampleNames() {
       super(

@@ -51,6 +51,17 @@ public record Complaint(
           Map.entry("No space left", "make room on that file system"),
           Map.entry("ermission denied", "grant the permission, or run it as another user"));
 
+  /** Advice for errors whose code alone does not tell what to do, keyed by words of the message. */
+  private static final List<Map.Entry<String, String>> ADVICE =
+      List.of(
+          Map.entry("is open to others", "run chmod 600 on it"),
+          Map.entry("not a safetensors file", "check which file the path names"),
+          Map.entry("copy or download it again", "check whether the file is whole"),
+          Map.entry(
+              "report: there is no token",
+              "set WINDLASS_TOKEN_FILE to the file with the token of the job's ranks, or"
+                  + " WINDLASS_TOKEN to its digits; or name the process id of a rank"));
+
   public Complaint(ErrorCode code, String message, String hint, Throwable fault) {
     this(code, code.exitStatus(), message, hint, fault);
   }
@@ -154,6 +165,10 @@ public record Complaint(
   }
 
   private static String hint(ErrorCode code, String message, Throwable fault, String command) {
+    Optional<String> advice = advice(message);
+    if (advice.isPresent()) {
+      return advice.get();
+    }
     return switch (code) {
       case INVALID_ARGUMENT -> usageHint(message, command);
       case MISMATCH -> "give all ranks the same command line, settings and files";
@@ -165,15 +180,24 @@ public record Complaint(
       case VERIFICATION_FAILED ->
           "do not use the result; if the input's replicas are equal, report this fault";
       case RESOURCE ->
-          REMEDIES.stream()
-                  .filter(remedy -> message.contains(remedy.getKey()))
-                  .findFirst()
-                  .map(Map.Entry::getValue)
-                  .orElse("make room or grant the permission")
+          advice(REMEDIES, message).orElse("make room or grant the permission")
               + ", then run it again; " + left(fault).orElse("nothing was left behind");
       case CLOSED, DEVICE, INTERNAL ->
           "run it again with --verbose and report what it prints, with the command line";
     };
+  }
+
+  /** Returns the advice for an error that this class knows by words of its message. */
+  static Optional<String> advice(String message) {
+    return advice(ADVICE, message);
+  }
+
+  private static Optional<String> advice(
+      List<Map.Entry<String, String>> known, String message) {
+    return known.stream()
+        .filter(each -> message.contains(each.getKey()))
+        .findFirst()
+        .map(Map.Entry::getValue);
   }
 
   private static String usageHint(String message, String command) {

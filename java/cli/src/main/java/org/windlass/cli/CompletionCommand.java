@@ -13,21 +13,20 @@ import picocli.CommandLine.Spec;
     description = "Prints a script that completes commands, options and their values.",
     footer = {"  source <(windlass completion bash)", "  source <(windlass completion zsh)"})
 final class CompletionCommand implements Runnable {
-  /** Shells for which a script exists. */
-  private enum Shell {
-    /** GNU Bash. */
-    bash,
-    /** The Z shell, which runs the script in its emulation of Bash's completion. */
-    zsh
-  }
+  /** Shells for which a script exists. Zsh runs it in its emulation of Bash's completion. */
+  static final String SHELLS = "bash, zsh";
 
   @Spec private CommandSpec spec;
 
-  @Parameters(paramLabel = "SHELL", description = "The shell: ${COMPLETION-CANDIDATES}.")
-  private Shell shell;
+  @Parameters(
+      paramLabel = "SHELL",
+      completionCandidates = Choices.Shells.class,
+      description = "The shell: ${COMPLETION-CANDIDATES}.")
+  private String shell;
 
   @Override
   public void run() {
+    BenchOperations.requireOneOf("completion", shell, SHELLS);
     // The script tests in which shell it runs.
     spec.commandLine()
         .getOut()

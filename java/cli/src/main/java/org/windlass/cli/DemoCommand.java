@@ -35,7 +35,9 @@ final class DemoCommand implements Runnable {
       throw new InvalidArgumentException("--layers " + layers + ": must be 1 to 28");
     }
     moving.target();
-    try (ProgressBar bar = ProgressBar.on(Main.notes(spec))) {
+    try (Unfinished unfinished = new Unfinished();
+        ProgressBar bar = ProgressBar.on(Main.notes(spec))) {
+      unfinished.add(bar);
       Demo.run(layers, moving.deadline(), spec.commandLine().getOut(), bar);
     }
   }

@@ -56,7 +56,10 @@ final class LaunchOptions extends MovingOptions {
       onProcesses(command, ranks, 1, body);
       return;
     }
-    try (LocalGroup group = LocalGroup.of(ranks, options())) {
+    // A signal is reported until the ranks have ended.
+    Unfinished unfinished = new Unfinished();
+    try (unfinished;
+        LocalGroup group = LocalGroup.of(ranks, options())) {
       body.accept(group);
     }
   }

@@ -72,9 +72,11 @@ final class ProcessEnd {
   }
 
   private static String hint(List<Path> complete) {
-    return complete.isEmpty()
-        ? "run it again; unfinished output was removed"
-        : complete.get(0) + " is complete";
+    if (!complete.isEmpty()) {
+      return complete.get(0) + " is complete";
+    }
+    return "run it again"
+        + (Unfinished.hasRemovedOutput() ? "; unfinished output was removed" : "");
   }
 
   private static void complain(PrintWriter err) {

@@ -15,6 +15,9 @@ final class ProgressBar implements ProgressListener, AutoCloseable {
   private static final long QUIET_NANOS = 1_000_000_000L;
   private static final long MEASURED_NANOS = 1_000_000_000L;
 
+  /** Shortest time over which a speed means something. */
+  private static final long RATED_NANOS = 200_000_000L;
+
   private final PrintWriter err;
   private final boolean terminal;
   private long begin;
@@ -55,16 +58,18 @@ final class ProgressBar implements ProgressListener, AutoCloseable {
     }
   }
 
-  /** Returns the amount that has moved, the speed and, if it can be known, the time left. */
+  /** Returns the amount that has moved and, once they can be known, the speed and the time left. */
   static String rest(long moved, long total, long nanos) {
     String done =
         String.format(
             Locale.ROOT,
-            "%3.0f %%  %s of %s  %s/s",
+            "%3.0f %%  %s of %s",
             total == 0 ? 100 : 100.0 * moved / total,
             ByteSize.rounded(moved),
-            ByteSize.rounded(total),
-            ByteSize.rounded((long) (moved * 1e9 / Math.max(nanos, 1))));
+            ByteSize.rounded(total));
+    if (nanos >= RATED_NANOS && moved > 0) {
+      done += "  " + ByteSize.rounded((long) (moved * 1e9 / nanos)) + "/s";
+    }
     boolean isKnown = nanos >= MEASURED_NANOS && moved > 0 && moved < total;
     long seconds = isKnown ? Math.round(nanos / 1e9 * (total - moved) / moved) : 0;
     // The width is fixed, so that a line overwrites a longer line before it.

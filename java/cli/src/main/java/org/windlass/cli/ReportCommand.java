@@ -99,8 +99,10 @@ final class ReportCommand implements Callable<Integer> {
           new Complaint(
               e.code(),
               e.getMessage(),
-              "set WINDLASS_TOKEN_FILE or WINDLASS_TOKEN to that job's token; run it as the"
-                  + " job's user or root",
+              Complaint.advice(e.getMessage())
+                  .orElse(
+                      "set WINDLASS_TOKEN_FILE or WINDLASS_TOKEN to that job's token; run it as"
+                          + " the job's user or root"),
               e),
           e);
     }

@@ -216,18 +216,19 @@ final class ReshardCommand implements Runnable {
   private String summary(ReshardResult result, double floor) {
     return String.format(
         Locale.ROOT,
-        "%d tensors%s: %s in, %s out; %s between ranks, %s local%n"
-            + "%.2f s, %s/s; a copy in memory takes %.2f s%n"
+        "%d %s%s: %s in, %s out; %s between ranks, %s local%n"
+            + "%s, %s/s; a copy in memory takes %s%n"
             + "%s: complete, %s%s",
         result.tensors(),
+        result.tensors() == 1 ? "tensor" : "tensors",
         result.defaulted() == 0 ? "" : ", " + result.defaulted() + " with default layouts",
         ByteSize.rounded(result.bytesIn()),
         ByteSize.rounded(result.bytesOut()),
         ByteSize.rounded(result.sentBytes()),
         ByteSize.rounded(result.localBytes()),
-        result.seconds(),
+        time(result.seconds()),
         ByteSize.rounded((long) (result.gigabytesPerSecond() * 1e9)),
-        floor,
+        time(floor),
         out,
         result.verified() ? "verified" : "not verified",
         switch (warned.size()) {
@@ -235,6 +236,19 @@ final class ReshardCommand implements Runnable {
           case 1 -> "; 1 warning";
           default -> "; " + warned.size() + " warnings";
         });
+  }
+
+  /** Returns a time in a unit of which it has at least a tenth, since 0.00 s says nothing. */
+  static String time(double seconds) {
+    if (seconds == 0) {
+      return "0 s";
+    }
+    if (seconds >= 0.1) {
+      return String.format(Locale.ROOT, "%.2f s", seconds);
+    }
+    return seconds >= 1e-4
+        ? String.format(Locale.ROOT, "%.2f ms", seconds * 1e3)
+        : String.format(Locale.ROOT, "%.2f us", seconds * 1e6);
   }
 
   private String json(ReshardResult result, double floor) {

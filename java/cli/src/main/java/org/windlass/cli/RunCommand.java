@@ -90,7 +90,7 @@ final class RunCommand implements Callable<Integer> {
       unfinished.add(folder);
       Optional<RankProcesses.Failure> failure = run(processes, folder, limit);
       if (failure.isPresent() && !keepGoing) {
-        say(processes, failure.get());
+        say(processes, failure.get(), ranks == 1 ? "" : "; all other ranks are ended");
       }
       Optional<SharedOutput.Loss> loss = processes.output().loss();
       return loss.isPresent()
@@ -106,7 +106,8 @@ final class RunCommand implements Callable<Integer> {
       start(processes, variables);
       StoppedRanks stopped = new StoppedRanks(processes, limit);
       Optional<RankProcesses.Failure> failure =
-          processes.await(each -> keepGoing && say(processes, each), stopped);
+          processes.await(
+              (each, left) -> keepGoing && say(processes, each, continuing(left)), stopped);
       processes.end();
       processes.finishOutput();
       return failure;
@@ -141,18 +142,25 @@ final class RunCommand implements Callable<Integer> {
         .anyMatch(folder -> Files.exists(Path.of(folder, name)));
   }
 
-  private boolean say(RankProcesses processes, RankProcesses.Failure failure) {
+  private String continuing(int left) {
+    if (left > 0) {
+      return "; the other ranks continue";
+    }
+    return ranks == 1 ? "" : "; no other rank is left";
+  }
+
+  private static boolean say(
+      RankProcesses processes, RankProcesses.Failure failure, String others) {
     if (!ProcessEnd.isNear()) {
-      processes.output().say(text(failure));
+      processes.output().say(text(failure) + others);
     }
     return true;
   }
 
-  private String text(RankProcesses.Failure failure) {
+  private static String text(RankProcesses.Failure failure) {
     return "windlass run: rank " + failure.rank() + " (process " + failure.pid()
         + ") ended with status " + failure.status()
-        + (failure.status() > 128 ? ", as by signal " + (failure.status() - 128) : "")
-        + (keepGoing ? "; the other ranks continue" : "; all other ranks are ended");
+        + (failure.status() > 128 ? ", as by signal " + (failure.status() - 128) : "");
   }
 
   /**

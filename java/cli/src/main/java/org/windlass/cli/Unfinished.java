@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
+import org.windlass.cli.out.WholeFile;
 import org.windlass.error.WindlassException;
 
 /**
@@ -21,6 +22,8 @@ final class Unfinished implements AutoCloseable {
   private static boolean ending;
 
   private static boolean isOver;
+
+  private static boolean hasRemovedOutput;
 
   /** Outputs that {@link #removeAll} found complete, and did not remove. */
   private static final List<Path> COMPLETE = new ArrayList<>();
@@ -57,8 +60,10 @@ final class Unfinished implements AutoCloseable {
   void add(Path out, BooleanSupplier cancel) {
     add(
         () -> {
-          if (!cancel.getAsBoolean()) {
-            synchronized (OPEN) {
+          boolean isRemoved = cancel.getAsBoolean();
+          synchronized (OPEN) {
+            hasRemovedOutput |= isRemoved;
+            if (!isRemoved) {
               COMPLETE.add(out);
             }
           }
@@ -68,6 +73,13 @@ final class Unfinished implements AutoCloseable {
   static List<Path> complete() {
     synchronized (OPEN) {
       return List.copyOf(COMPLETE);
+    }
+  }
+
+  /** Returns true if {@link #removeAll} removed an output that was not complete. */
+  static boolean hasRemovedOutput() {
+    synchronized (OPEN) {
+      return hasRemovedOutput;
     }
   }
 
@@ -91,12 +103,15 @@ final class Unfinished implements AutoCloseable {
    */
   static boolean removeAll() {
     List<AutoCloseable> all = new ArrayList<>();
+    boolean isRunning;
     synchronized (OPEN) {
       ending = true;
+      isRunning = !OPEN.isEmpty();
       OPEN.forEach(each -> all.addAll(each.pending));
+      hasRemovedOutput = all.stream().anyMatch(WholeFile.class::isInstance);
     }
     all.forEach(Unfinished::remove);
-    return !all.isEmpty();
+    return isRunning;
   }
 
   private static void remove(AutoCloseable writer) {

@@ -184,8 +184,8 @@ public final class RunningJob implements AutoCloseable {
     Token token =
         Token.required(
             variables,
-            "report: there is no token, but the job requires one; set WINDLASS_TOKEN_FILE to that"
-                + " of its ranks, or name the process id of one of them");
+            "report: there is no token, which an address HOST:PORT needs; neither WINDLASS_TOKEN"
+                + " nor WINDLASS_TOKEN_FILE is set");
     return () -> JobProcesses.at(at, token, deadline);
   }
 

@@ -183,7 +183,7 @@ public final class PlanReport {
     StringBuilder text = new StringBuilder();
     PlannedTensor tensor = planned.tensor();
     if (tensor == null) {
-      text.append(planned.tensors()).append(" tensors\n");
+      text.append(planned.tensors()).append(planned.tensors() == 1 ? " tensor\n" : " tensors\n");
     } else {
       text.append(
           (planned.name() == null ? "" : planned.name() + ": ")
@@ -270,7 +270,7 @@ public final class PlanReport {
   private String buckets(long count) {
     return switch (request.options().mode()) {
       case DIRECT -> "no bucket, since mode direct packs nothing (staged: " + count + ")";
-      case STAGED -> count + " buckets";
+      case STAGED -> count + (count == 1 ? " bucket" : " buckets");
       case GATHER_BROADCAST -> "no bucket, since one rank gathers the whole (staged: " + count + ")";
     };
   }

@@ -24,7 +24,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
-import java.util.function.Predicate;
+import java.util.function.BiPredicate;
 import java.util.stream.IntStream;
 
 /**
@@ -122,18 +122,19 @@ public final class RankProcesses implements AutoCloseable {
   }
 
   public Optional<Failure> awaitEnd() throws InterruptedException {
-    return await(failure -> false, () -> {});
+    return await((failure, left) -> false, () -> {});
   }
 
   /**
    * Waits until all ranks have ended, a rank fails and {@code goesOn} returns false, or output
    * cannot be written. In the last case, {@link SharedOutput#loss} has the reason.
    *
-   * @param goesOn called for each rank that fails; returns whether the other ranks continue
+   * @param goesOn called for each rank that fails, with the number of ranks that have not ended;
+   *     returns whether these continue
    * @param look called every {@link #LOOK_AT_STOPPED} while no rank ends
    * @return the rank that ended last, if it failed
    */
-  public Optional<Failure> await(Predicate<Failure> goesOn, Runnable look)
+  public Optional<Failure> await(BiPredicate<Failure, Integer> goesOn, Runnable look)
       throws InterruptedException {
     Optional<Failure> last = Optional.empty();
     for (int left = processes().size(); left > 0; left--) {
@@ -142,7 +143,7 @@ public final class RankProcesses implements AutoCloseable {
         return Optional.empty();
       }
       last = Optional.of(failure(index)).filter(each -> each.status() != 0);
-      if (last.isPresent() && !goesOn.test(last.get())) {
+      if (last.isPresent() && !goesOn.test(last.get(), left - 1)) {
         break;
       }
     }

@@ -64,6 +64,8 @@ public final class Token {
     if (file.isEmpty()) {
       return Optional.empty();
     }
+    // A failure to load the natives has nothing to do with the variable.
+    Natives.require();
     try {
       return Optional.of(fromFile(Path.of(file)));
     } catch (WindlassException e) {
