@@ -17,7 +17,9 @@ function(windlass_cuda_library name)
     BYPRODUCTS "${folder}/${windlass_nvcc_ptx}"
     COMMAND "${CMAKE_COMMAND}" "-DLOG=${folder}/ptxas.log" -P "${PROJECT_SOURCE_DIR}/cmake/run_logged.cmake" --
       "${WINDLASS_NVCC}" ${windlass_nvcc_options} -Werror all-warnings "-I${PROJECT_SOURCE_DIR}" "-I${PROJECT_SOURCE_DIR}/native/include"
-      -Xptxas -v --keep --keep-dir "${folder}" ${windlass_nvcc_code} "${PROJECT_SOURCE_DIR}/kernels/entry.cu" -o "${image}"
+      -Xptxas -v --keep --keep-dir "${folder}" ${windlass_nvcc_code}
+      # nvcc names functions by the folder of the file that it compiles: an empty one that is the same everywhere.
+      -include kernels/entry.cu -x cu /dev/null -o "${image}"
     DEPENDS "${PROJECT_SOURCE_DIR}/kernels/entry.cu" "${PROJECT_SOURCE_DIR}/cmake/run_logged.cmake" ${sources}
     COMMENT "Compiling the kernels of cuda by ${WINDLASS_NVCC}"
     VERBATIM)

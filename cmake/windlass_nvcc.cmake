@@ -10,11 +10,11 @@ set(windlass_nvcc_options -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true
 set(windlass_nvcc_code --threads 2 -gencode arch=compute_80,code=sm_80
   -gencode "arch=compute_90,code=[sm_90,compute_90]" -fatbin)
 # The PTX of 9.0 that --keep leaves.
-set(windlass_nvcc_ptx entry.compute_90.ptx)
+set(windlass_nvcc_ptx null.compute_90.ptx)
 # For tests where there is no GPU: 9.0 alone, and ptxas, which takes most of the time, optimises nothing.
 if(WINDLASS_FAST_GPU_KERNELS)
   set(windlass_nvcc_code -gencode "arch=compute_90,code=[sm_90,compute_90]" -Xptxas -O0 -fatbin)
-  set(windlass_nvcc_ptx entry.ptx)
+  set(windlass_nvcc_ptx null.ptx)
 endif()
 # What holds the file in a library.
 set(windlass_cuda_image "${CMAKE_CURRENT_LIST_DIR}/image.cpp")
