@@ -266,7 +266,7 @@ class ScansTest {
           refused(() -> comm.exclusiveScan(four, ints, ReduceOp.SUM), "dtype");
           refused(() -> comm.reduceScatter(four, four, ReduceOp.SUM, 2), "reduceScatter: dim");
           refused(() -> comm.reduceScatter(eight, four, ReduceOp.SUM, 0), "except in dim 0");
-          refused(() -> comm.reduceScatter(eight, four.reshape(4), ReduceOp.SUM, 0), "for dim 0");
+          refused(() -> comm.reduceScatter(eight, four.reshape(4), ReduceOp.SUM, 0), "except in dim 0");
           refused(
               () -> comm.reduceScatter(eight, eight.narrow(0, 0, 1).reshape(2, 2), ReduceOp.SUM, 1),
               "does not work in place");

@@ -219,8 +219,8 @@ class LinkAgreementTest {
                   assertThatThrownBy(transfer::version).hasMessageContaining("not a receiver");
                   assertThatThrownBy(() -> transfer.send(-1)).hasMessageContaining("-1");
                 } else {
-                  assertThatThrownBy(() -> transfer.send(1)).hasMessageContaining("no sender");
-                  assertThatThrownBy(transfer::checkReplicas).hasMessageContaining("no sender");
+                  assertThatThrownBy(() -> transfer.send(1)).hasMessageContaining("not a sender");
+                  assertThatThrownBy(transfer::checkReplicas).hasMessageContaining("not a sender");
                 }
                 move(link, transfer);
               }
