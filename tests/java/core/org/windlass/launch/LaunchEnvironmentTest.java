@@ -231,7 +231,7 @@ class LaunchEnvironmentTest {
         arguments(rank + "MASTER_PORT=29500", "MASTER_ADDR is not set"),
         arguments(rank + "MASTER_ADDR=h MASTER_PORT=0", "MASTER_PORT is '0'"),
         arguments(rank + "MASTER_ADDR=h MASTER_PORT=65536", "MASTER_PORT is '65536'"),
-        arguments(rank + "MASTER_ADDR=a/b MASTER_PORT=1", "MASTER_ADDR is 'a/b'; 'a/b' is no host"),
+        arguments(rank + "MASTER_ADDR=a/b MASTER_PORT=1", "MASTER_ADDR is 'a/b'; 'a/b' is not a host name"),
         arguments(
             rank + "WINDLASS_RENDEZVOUS=head",
             "WINDLASS_RENDEZVOUS is 'head'; it must be HOST:PORT"),
@@ -247,7 +247,7 @@ class LaunchEnvironmentTest {
         arguments(rank + "WINDLASS_RENDEZVOUS=:7000", "must be HOST:PORT"),
         arguments(rank + "WINDLASS_RENDEZVOUS=head:", "its port must be a number from 1 to 65535"),
         arguments(rank + "WINDLASS_RENDEZVOUS=head:x", "WINDLASS_RENDEZVOUS is 'head:x'; its port"),
-        arguments(rank + "WINDLASS_RENDEZVOUS=a%b:1", "'a%b' is no host"),
+        arguments(rank + "WINDLASS_RENDEZVOUS=a%b:1", "'a%b' is not a host name"),
         arguments(rank + "WINDLASS_JOB=" + "j".repeat(256), "WINDLASS_JOB has 256 characters"),
         arguments(rank + "TORCHELASTIC_RUN_ID=a\nb", "TORCHELASTIC_RUN_ID has 3 characters"),
         arguments(

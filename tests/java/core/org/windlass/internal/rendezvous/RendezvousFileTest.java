@@ -328,7 +328,7 @@ class RendezvousFileTest {
     RendezvousFile file = of("job");
     Files.createDirectory(file.path());
     Files.createFile(file.path().resolve("x"));
-    assertFails(Native.WL_DEADLINE_EXCEEDED, () -> of("job").await(SHORT)).contains("is no file");
+    assertFails(Native.WL_DEADLINE_EXCEEDED, () -> of("job").await(SHORT)).contains("is not a file");
     assertFails(Native.WL_RESOURCE, () -> file.write(place(1))).contains(file.path().toString());
     assertThat(within(folder)).containsExactly(file.path());
   }

@@ -216,7 +216,7 @@ class StartStepsTest {
         }
         assertThat(get(call))
             .isInstanceOf(OthersGoneException.class)
-            .hasMessageContaining("before they came");
+            .hasMessageContaining("before they joined");
       }
     }
   }
