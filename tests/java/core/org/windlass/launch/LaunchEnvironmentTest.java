@@ -231,7 +231,8 @@ class LaunchEnvironmentTest {
         arguments(rank + "MASTER_PORT=29500", "MASTER_ADDR is not set"),
         arguments(rank + "MASTER_ADDR=h MASTER_PORT=0", "MASTER_PORT is '0'"),
         arguments(rank + "MASTER_ADDR=h MASTER_PORT=65536", "MASTER_PORT is '65536'"),
-        arguments(rank + "MASTER_ADDR=a/b MASTER_PORT=1", "MASTER_ADDR is 'a/b'; 'a/b' is not a host name"),
+        arguments(
+            rank + "MASTER_ADDR=a/b MASTER_PORT=1", "MASTER_ADDR is 'a/b'; 'a/b' is not a host name"),
         arguments(
             rank + "WINDLASS_RENDEZVOUS=head",
             "WINDLASS_RENDEZVOUS is 'head'; it must be HOST:PORT"),
