@@ -186,7 +186,7 @@ class ReshardRulesTest {
             + " uses the ranks of --to";
     assertThat(done.err().lines())
         .containsExactly(
-            warning + place + "[2]: has no effect; a rule before it matches each tensor that it"
+            warning + place + "[2]: matches no tensor, or only tensors that a rule before it"
                 + " matches",
             warning + "tensor \"a.b.w\": " + place
                 + "[0].to: 2@5:S1 is for rank-00005.safetensors to rank-00006.safetensors" + rest,

@@ -140,7 +140,7 @@ public final class MoveList {
     for (Rule rule : rules) {
       if (!used.contains(rule.where())) {
         warnings.accept(
-            rule.where() + ": has no effect; a rule before it matches each tensor that it matches");
+            rule.where() + ": matches no tensor, or only tensors that a rule before it matches");
       }
     }
   }
