@@ -245,7 +245,7 @@ class CheckpointTest {
     Files.writeString(json, "{\"weight_map\":{\"a\":\"x-00001-of-00001.safetensors\"}}");
     if (isRefused) {
       String holds = "holds " + json.getFileName() + " and " + file + ".safetensors, which";
-      refused(folder, holds + " is not of it");
+      refused(folder, holds + " the index does not list");
       Files.writeString(json, "{\"weight_map\":{\"a\":\"" + file + ".safetensors\"}}");
     }
     try (Checkpoint in = Checkpoint.open(folder)) {

@@ -170,7 +170,7 @@ class ReshardTest {
     reshard.run();
     assertThatThrownBy(reshard::run)
         .isInstanceOf(InvalidArgumentException.class)
-        .hasMessageContaining("has run");
+        .hasMessageContaining("has already run");
   }
 
   @Test

@@ -121,7 +121,7 @@ class ReshardRulesTest {
         "[{'match':'{l}.{p}','as':['q','k'],'parts':['q','k'],'dim':0}] | does not name its parts",
         "[{'match':'{p}','as':['{p}'],'stack':true}]     | [0].as: holds every capture; give the",
         "[{'match':'*','unit':4}]                        | [0].unit: has no parts",
-        "[{'match':'{p}','as':'a','parts':['q'],'dim':0,'unit':0}] | [0].unit: 0 is no number",
+        "[{'match':'{p}','as':'a','parts':['q'],'dim':0,'unit':0}] | [0].unit: 0 is not a valid number",
         "[{'match':'*','uneven':true}]                   | [0].uneven: has no stack",
         "[{'match':'{p}','as':'a','stack':true,'uneven':1}] | [0].uneven: is true where it is given",
         "[{'match':'{p}','as':'a','stack':99}]           | [0].stack: 99 is not a dimension",
@@ -140,7 +140,7 @@ class ReshardRulesTest {
         "[{'match':'*','split':[1,1],'dim':0,'groups':2,'to':['1:R','1:S0']}] | [0].groups: stands beside parts with",
         "[{'match':'*','split':[1,1],'dim':0,'groups':2,'from':['1:R','1:S0']}] | [0].groups: stands beside parts with",
         "[{'match':'*','split':[1,1],'dim':0,'from':[]}] | [0].from: is empty",
-        "[{'match':'*','split':[1,1],'dim':0,'groups':0}] | [0].groups: 0 is no number",
+        "[{'match':'*','split':[1,1],'dim':0,'groups':0}] | [0].groups: 0 is not a valid number",
         "[{'match':'**','split':[1,1],'dim':0,'as':['{x}a','{x}b']}] | [0].as[0]: match does not capture {x}",
         "[{'match':'*','split':[1,1],'dim':0,'as':['{x}a','{y}b']}] | [0].as[1]: match does not capture {y}",
         "[{'match':'*','to':['1:R','1:R']}]              | [0].to: has 2 layouts, and split has 0 parts",
@@ -149,7 +149,7 @@ class ReshardRulesTest {
         "[{'match':'{p}','as':'a','parts':[{'name':'q','from':'1:R'}],'dim':0}] | [0].parts[0]: the key \"from\" is unknown; known are name, to",
         "[{'match':'{p}','as':'a','parts':[{'name':'q','to':'1:P'}],'dim':0}] | [0].parts[0].to: 1:P: a target",
         "[{'match':'{p}','as':'a','parts':['q',{'name':'q'}],'dim':0}] | [0].parts: \"q\" stands twice",
-        "[{'match':'*','pad_to':0}]                      | [0].pad_to: 0 is no number",
+        "[{'match':'*','pad_to':0}]                      | [0].pad_to: 0 is not a valid number",
         "[{'match':'*','pad_to':2,'split':[1,1],'dim':0}] | [0].pad_to: stands beside split",
         "[{'match':'*','shape':[4]}]                     | [0].shape: has no pad_to that it is of",
         "[{'match':'*','drop':false}]                    | [0].drop: is true where it is given",
@@ -529,7 +529,7 @@ class ReshardRulesTest {
       List<TestFile.Tensor> some = new ArrayList<>(experts);
       String name = some.remove(missing).name();
       TestFile.Tensor[] all = some.toArray(new TestFile.Tensor[0]);
-      refused(String.format(rule, ""), "there is no \"" + name + "\"", all);
+      refused(String.format(rule, ""), "\"" + name + "\" is missing", all);
       if (missing != 6) {
         List<TestFile.Tensor> made = whole(String.format(rule, ",'uneven':true"), all);
         assertThat(made).extracting(tensor -> tensor.shape()[0]).containsExactly(4, 3, 4);
@@ -541,7 +541,7 @@ class ReshardRulesTest {
   @Test
   void namesThatCollideAreRefused() throws IOException {
     refused("[{'match':'*','as':'x'}]", "tensors \"a\" and \"b\" would both be written as \"x\"", tensor("a", 0, 1), tensor("b", 0, 1));
-    refused("[{'match':'a','as':'__metadata__'}]", "InvalidArgument: tensor \"a\" would be written as \"__metadata__\", a name", tensor("a", 0, 1));
+    refused("[{'match':'a','as':'__metadata__'}]", "InvalidArgument: tensor \"a\" would be written as \"__metadata__\", which is not a valid name", tensor("a", 0, 1));
     refused("[{'match':'a','as':'b'}]", "tensors \"a\" and \"b\" would both be written as \"b\"", tensor("a", 0, 1), tensor("b", 0, 1));
     refused(
         "[{'match':'*{p}.w','parts':['q'],'dim':0,'as':'x'}]",

@@ -482,7 +482,7 @@ class ScalesTest {
         String.format(fuse, ",{'match':'{p}.g_idx','parts':['q','k'],'dim':0,'as':'qk.g_idx'}"),
         "--to",
         "1:R");
-    refused("along their inputs", apart.replace("'dim':1", "'dim':0"), "--to", "1:R");
+    refused("along their input dimension", apart.replace("'dim':1", "'dim':0"), "--to", "1:R");
     tensors.clear();
     addGptq("q", 8);
     addGptq("k", 4);
