@@ -189,7 +189,7 @@ class RendezvousFile:
     def _objection(path: str, is_folder: bool) -> str | None:
         found = os.lstat(path)
         if not (stat.S_ISDIR if is_folder else stat.S_ISREG)(found.st_mode):
-            return "is no %s, or a link to one" % ("folder" if is_folder else "file")
+            return "is not a %s, or is a link" % ("folder" if is_folder else "file")
         if found.st_uid != os.geteuid():
             return f"belongs to user {found.st_uid}"
         return "is accessible to other users than its owner" if found.st_mode & 0o077 else None

@@ -390,7 +390,7 @@ class RendezvousFileTest {
         .contains("is accessible to other users", "XDG_RUNTIME_DIR", "WINDLASS_RENDEZVOUS");
     Files.delete(own);
     Files.createSymbolicLink(own, folder);
-    assertFails(Native.WL_RESOURCE, () -> of("job", open)).contains("is no folder, or a link");
+    assertFails(Native.WL_RESOURCE, () -> of("job", open)).contains("is not a folder, or is a link");
   }
 
   @Test

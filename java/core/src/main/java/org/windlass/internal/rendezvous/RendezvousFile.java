@@ -319,7 +319,7 @@ public final class RendezvousFile implements AutoCloseable {
     int mode = (Integer) Objects.requireNonNull(found.get("mode"));
     int owner = (Integer) Objects.requireNonNull(found.get("uid"));
     if ((mode & TYPE) != type) {
-      return type == FOLDER ? "is no folder, or a link to one" : "is not a file, or is a link";
+      return "is not a " + (type == FOLDER ? "folder" : "file") + ", or is a link";
     }
     if (owner != user()) {
       return "belongs to user " + Integer.toUnsignedString(owner);
